@@ -1,0 +1,17 @@
+/// One rank's failure is everyone's: a step that any rank may fail, agreed on by all.
+#pragma once
+
+#include <mpi.h>
+
+#include <functional>
+
+namespace fluentps {
+
+/// Collective over `comm`. Runs `step` on every rank; when it throws on any, all ranks throw: the lowest failing rank's
+/// text, as UsageError where that was one, else as RunError. On the other ranks the text names the failing rank.
+void agree(MPI_Comm comm, const std::function<void()>& step);
+
+/// Collective: throws UsageError on all ranks when `text` (a configuration, say) differs from rank 0's on any rank.
+void require_same(MPI_Comm comm, const std::string& text, const char* what);
+
+}  // namespace fluentps

@@ -1,0 +1,100 @@
+/// The control messages between workers and servers: a fixed header, and for small shards the data itself.
+///
+///   worker -> server   kInit kPush kPull kPullDone kLeave kAsk
+///   server -> worker   kCredit kGrant kAck kGo
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "fluentps/types.hpp"
+
+namespace fluentps {
+
+enum class MessageKind : std::uint16_t {
+  kInit = 1,  ///< a chunk of the initial weights lies in slot `slot`
+  kPush,      ///< chunk `chunk` of the update of `iteration` lies in slot `slot`, or follows inline
+  kPull,      ///< asks for the weights after the own push of `iteration`
+  kPullDone,  ///< the granted weights have been read (asked for by kAckWanted)
+  kLeave,     ///< this worker pushes no more
+  kAsk,       ///< central coordination: all pushes of `iteration` are acknowledged, may I go on?
+  kCredit,    ///< `credits` slots of your ring are free again
+  kGrant,     ///< your pull of `iteration` is answered: read the weights now, or find them inline
+  kAck,       ///< central coordination: your push of `iteration` is applied
+  kGo         ///< central coordination: go on
+};
+std::string_view to_string(MessageKind kind);
+
+enum MessageFlag : std::uint16_t {
+  kLastChunk = 1,  ///< kInit, kPush: completes it
+  kWantPull = 2,   ///< kPush, last chunk: is a kPull too
+  kAckWanted = 4,  ///< kGrant: answer with kPullDone
+  kDelayed = 8,    ///< kGrant: it was a delayed pull
+  kWantAck = 16    ///< kPush, last chunk: answer with kAck once it is applied
+};
+
+struct Header {
+  MessageKind kind{};
+  std::uint16_t flags = 0;
+  std::uint32_t credits = 0;        ///< server -> worker: slots freed, piggybacked on any kind
+  std::uint32_t slot = 0;
+  std::uint32_t chunk = 0;
+  std::int64_t iteration = 0;
+  std::int64_t v = 0;               ///< kGrant: the server's clock
+  std::uint64_t version = 0;        ///< kGrant: updates applied to the shard
+  std::uint64_t delayed_total = 0;  ///< kGrant: delayed pulls of this server so far, for the progress line
+};
+static_assert(sizeof(Header) == 48);
+
+/// Largest payload that travels inside a control message, bytes.
+inline constexpr std::size_t kMaxInlineBytes = 2048;
+
+/// A received message. `payload` is valid until the next receive.
+struct Message {
+  std::uint32_t peer = 0;  ///< index of the sender in its communicator
+  Header header;
+  std::span<const std::byte> payload;
+};
+
+/// The control plane as one rank sees it: to all ranks of the other role. FIFO per pair.
+class ControlPort {
+ public:
+  virtual ~ControlPort() = default;
+  /// Buffered: returns at once. `payload` at most kMaxInlineBytes.
+  virtual void send(std::uint32_t peer, const Header& header, std::span<const std::byte> payload = {}) = 0;
+  /// The next message, waiting for it until `deadline_ns` (of the run's clock); nullopt when none came.
+  virtual std::optional<Message> receive(std::int64_t deadline_ns) = 0;
+};
+
+/// The data plane of a server: its shard and the inbox rings of its workers.
+class ServerData {
+ public:
+  virtual ~ServerData() = default;
+  /// The shard, float32; workers read it when granted.
+  virtual std::span<float> weights() = 0;
+  /// Makes `count` float32 that `worker` put into `slot` readable here. Called once for each announced chunk, in order.
+  virtual std::span<const float> receive_chunk(WorkerIndex worker, std::uint32_t slot, std::int64_t count) = 0;
+  /// Called with every grant not answered inline, after the message is sent.
+  virtual void offer_weights(WorkerIndex worker) = 0;
+};
+
+/// The data plane of a worker. Offsets and counts in float32; out of range throws RangeError and moves nothing.
+class WorkerData {
+ public:
+  virtual ~WorkerData() = default;
+  /// Puts `values` at `offset` of this worker's `slot` at `server`. `values` stays untouched until finish_puts.
+  virtual void put(ServerIndex server, std::uint32_t slot, std::int64_t offset, std::span<const float> values) = 0;
+  /// Before the message that announces a chunk: from then on the server can receive it.
+  virtual void complete_puts(ServerIndex server) = 0;
+  /// At the end of a push: the buffers of all puts may be changed.
+  virtual void finish_puts() = 0;
+  /// Starts reading `into.size()` elements at `offset` of the server's shard, in shard order within one grant.
+  virtual void get(ServerIndex server, std::int64_t offset, std::span<float> into) = 0;
+  /// All gets from this server have arrived.
+  virtual void complete_gets(ServerIndex server) = 0;
+};
+
+}  // namespace fluentps

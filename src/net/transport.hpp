@@ -1,0 +1,49 @@
+/// The data plane over MPI: one-sided windows (`rma`) or two-sided messages (`p2p`), same semantics.
+///
+///   server s exposes     weights: | shard of s, float32 |
+///                        inbox:   | worker 0: slot 0 .. slot ring-1 | worker 1: ... |   chunk_elements float32 a slot
+///   workers expose nothing, so no RMA target ever computes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "net/message.hpp"
+#include "net/roles.hpp"
+
+namespace fluentps {
+
+enum class TransportKind : std::uint8_t { kAuto, kRma, kP2p };
+TransportKind parse_transport(std::string_view text);  ///< throws UsageError
+std::string_view to_string(TransportKind kind);
+
+/// Sizes that all ranks agree on.
+struct DataLayout {
+  std::vector<std::int64_t> shard_elements;  ///< by server
+  std::int64_t chunk_elements = 0;           ///< float32 in one slot
+  std::uint32_t ring = 0;                    ///< slots per worker and server
+  std::uint32_t workers = 0;
+
+  std::int64_t inbox_elements() const { return chunk_elements * ring * workers; }
+};
+
+/// Both sides of the data plane; a rank uses the one of its role.
+class Transport : public ServerData, public WorkerData {};
+
+/// Collective over roles.job. Windows are freed by the destructor, collectively.
+std::unique_ptr<Transport> make_rma_transport(const Roles& roles, const DataLayout& layout);
+std::unique_ptr<Transport> make_p2p_transport(const Roles& roles, const DataLayout& layout);
+
+/// What `auto` found out, in one sentence for the log and the trace.
+struct TransportChoice {
+  TransportKind kind = TransportKind::kRma;
+  std::string reason;
+};
+
+/// Collective over roles.job: a window, a put, a get and a flush between every worker and every server on a few bytes.
+/// Throws UsageError where `wanted` is kRma and it does not work.
+TransportChoice choose_transport(const Roles& roles, TransportKind wanted);
+
+}  // namespace fluentps

@@ -1,0 +1,68 @@
+#include "net/window.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+
+#include "net/mpi_error.hpp"
+
+namespace fluentps {
+namespace {
+
+/// Largest single transfer: below INT_MAX and a whole number of pages.
+constexpr std::size_t kLargestTransfer = std::size_t{1} << 30;
+
+}  // namespace
+
+Window::Window(MPI_Comm comm, std::int64_t bytes, const char* name) : bytes_(bytes), name_(name) {
+  int ranks = 0;
+  FLUENTPS_MPI(MPI_Comm_size(comm, &ranks));
+  limits_.resize(static_cast<std::size_t>(ranks));
+  FLUENTPS_MPI(MPI_Allgather(&bytes, 1, MPI_INT64_T, limits_.data(), 1, MPI_INT64_T, comm));
+  FLUENTPS_MPI(MPI_Win_allocate(static_cast<MPI_Aint>(bytes), 1, MPI_INFO_NULL, comm, &base_, &window_));
+  FLUENTPS_MPI(MPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN));
+  FLUENTPS_MPI(MPI_Win_lock_all(MPI_MODE_NOCHECK, window_));
+}
+
+Window::~Window() {
+  if (window_ == MPI_WIN_NULL || std::uncaught_exceptions() > 0) return;
+  MPI_Win_unlock_all(window_);
+  MPI_Win_free(&window_);
+}
+
+void Window::require_inside(int target, std::int64_t offset, std::size_t bytes, const char* what) const {
+  const bool known = target >= 0 && static_cast<std::size_t>(target) < limits_.size();
+  const std::int64_t end = known ? limit(target) : 0;
+  if (known && offset >= 0 && offset <= end && static_cast<std::uint64_t>(end - offset) >= bytes) return;
+  throw RangeError(fmt::format("{} of {} bytes at offset {} of rank {}'s {} window is outside of its {} bytes", what,
+                               bytes, offset, target, name_, end));
+}
+
+void Window::put(int target, std::int64_t offset, std::span<const std::byte> data) {
+  require_inside(target, offset, data.size(), "put");
+  for (std::size_t at = 0; at < data.size(); at += kLargestTransfer) {
+    const int count = static_cast<int>(std::min(kLargestTransfer, data.size() - at));
+    FLUENTPS_MPI(MPI_Put(data.data() + at, count, MPI_BYTE, target, offset + static_cast<MPI_Aint>(at), count, MPI_BYTE,
+                         window_));
+  }
+}
+
+void Window::get(int target, std::int64_t offset, std::span<std::byte> into) {
+  require_inside(target, offset, into.size(), "get");
+  for (std::size_t at = 0; at < into.size(); at += kLargestTransfer) {
+    const int count = static_cast<int>(std::min(kLargestTransfer, into.size() - at));
+    FLUENTPS_MPI(MPI_Get(into.data() + at, count, MPI_BYTE, target, offset + static_cast<MPI_Aint>(at), count, MPI_BYTE,
+                         window_));
+  }
+}
+
+void Window::flush(int target) { FLUENTPS_MPI(MPI_Win_flush(target, window_)); }
+
+void Window::sync() {
+#ifndef FLUENTPS_SIMULATED  // SimGrid 3.32 has no MPI_Win_sync; its ranks share one address space
+  FLUENTPS_MPI(MPI_Win_sync(window_));
+#endif
+}
+
+}  // namespace fluentps

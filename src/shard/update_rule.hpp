@@ -1,0 +1,46 @@
+/// Optimizers as element-wise rules on flat float32 vectors; usable on a worker (produces the update it pushes) and on a
+/// server (applied to its shard). Plain C++.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fluentps/types.hpp"
+
+namespace fluentps {
+
+struct UpdateRuleOptions {
+  std::string name = "sgd";    ///< sgd | momentum | nesterov | adam | lars
+  double momentum = 0.9;       ///< of momentum, nesterov, lars
+  double weight_decay = 0;     ///< beta: g + beta*w
+  double trust_ratio = 0.001;  ///< eta of LARS (You et al. 2017)
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  ///< adam
+};
+
+/// A stretch of the flat vector that LARS treats as one layer.
+struct LayerRange {
+  std::int64_t offset = 0;
+  std::int64_t count = 0;
+};
+
+class UpdateRule {
+ public:
+  virtual ~UpdateRule() = default;
+  /// update := what is to be added to the weights for this gradient at this learning rate; state moves on.
+  /// All spans n float32; `update` may be `gradient`.
+  virtual void step(std::span<const float> weights, std::span<const float> gradient, double lr,
+                    std::span<float> update) = 0;
+  /// State tensors for checkpoints (velocity, moments), each n float32; views into the rule, valid while it lives.
+  virtual std::vector<std::pair<std::string, std::span<float>>> state() = 0;
+  /// Scalar state (adam's step count, last lr for momentum correction).
+  virtual std::vector<std::pair<std::string, double*>> scalars() = 0;
+};
+
+/// `layers` matter to LARS only; they cover [0, n). Throws UsageError on an unknown name (gives the nearest) or bad value.
+std::unique_ptr<UpdateRule> make_update_rule(const UpdateRuleOptions& options, std::int64_t n,
+                                             const std::vector<LayerRange>& layers);
+
+}  // namespace fluentps

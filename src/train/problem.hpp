@@ -1,0 +1,52 @@
+/// What a worker computes: a model on a data set, or a stand-in without libtorch.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fluentps/clock.hpp"
+#include "fluentps/types.hpp"
+
+namespace fluentps::train {
+
+struct Evaluation {
+  double loss = 0;
+  double accuracy = 0;  ///< NaN where the problem has none
+};
+
+/// One worker's share of the work. Weights and gradients are flat float32 in the order of tensors().
+class Problem {
+ public:
+  virtual ~Problem() = default;
+  virtual std::vector<TensorSpec> tensors() const = 0;
+  /// The same on every rank for the same seed. `weights`: n float32.
+  virtual void initial_weights(std::span<float> weights) = 0;
+  /// Mean loss of this worker's part of global batch `i`, and its gradient.
+  virtual double gradient(std::span<const float> weights, Iteration i, std::span<float> gradient) = 0;
+  /// On the whole test set; nullopt where there is none.
+  virtual std::optional<Evaluation> evaluate(std::span<const float> weights) = 0;
+  /// Iterations of one pass over the training data; 0 where there is no data set.
+  virtual Iteration iterations_per_epoch() const = 0;
+  virtual std::string description() const = 0;
+};
+
+struct ProblemOptions {
+  std::string model = "lenet";            ///< softmax | mlp | lenet | cifar-quick | resnet20.. | quadratic | synthetic:...
+  std::string dataset = "fashion-mnist";  ///< fashion-mnist | mnist | cifar10 | cifar100 | synthetic
+  std::string data;                       ///< directory; empty: where the Debian package puts it
+  std::uint32_t batch_size = 64;          ///< per worker
+  std::uint64_t seed = 1;
+  std::uint32_t workers = 1;              ///< N
+  WorkerIndex worker;
+  std::uint32_t evaluation_limit = 0;     ///< test images used, 0: all
+};
+
+/// Throws UsageError: unknown model or data set (names the valid ones), missing data (names the package), batch larger
+/// than the data set. `clock` is what `synthetic` and `quadratic` sleep with; it outlives the problem.
+std::unique_ptr<Problem> make_problem(const ProblemOptions& options, Clock& clock);
+
+}  // namespace fluentps::train
