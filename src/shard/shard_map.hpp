@@ -29,21 +29,24 @@ struct Slice {
 
 class ShardMap {
  public:
-  /// Any n >= 0 and S >= 1; empty shards are legal.
+  /// Any n >= 0 and S >= 1; empty shards are legal. Throws UsageError for no server or a negative extent.
   ShardMap(const std::vector<TensorSpec>& tensors, std::uint32_t servers, Slicing slicing);
 
   std::int64_t size() const { return size_; }                       ///< n, elements
   std::uint32_t servers() const { return static_cast<std::uint32_t>(shards_.size()); }
   std::int64_t shard_size(ServerIndex server) const;                ///< elements
   std::int64_t largest_shard() const;
-  /// Slices of one server by rising shard_offset, without gaps.
+  /// Slices of one server by rising shard_offset, without gaps; none for an empty shard. Neighbours are merged.
   const std::vector<Slice>& slices(ServerIndex server) const;
-  /// The pieces of shard elements [first, first+count) in the flat vector, in shard order.
+  /// The pieces of shard elements [first, first+count) in the flat vector, in shard order; their shard_offset counts
+  /// from the start of the shard. Throws std::out_of_range outside of the shard.
   std::vector<Slice> pieces(ServerIndex server, std::int64_t first, std::int64_t count) const;
   /// A table a person reads: server, elements, share, slices.
   std::string to_text() const;
 
  private:
+  void append(std::uint32_t server, std::int64_t offset, std::int64_t count);
+
   std::int64_t size_ = 0;
   std::vector<std::vector<Slice>> shards_;
   std::vector<std::int64_t> shard_sizes_;

@@ -1,0 +1,63 @@
+/// The loops over shards, compiled for AVX2 and for any x86-64, chosen at load time.
+///
+/// Element-wise multiplications and additions round the same in every vector width; only a fused multiply-add would not,
+/// which -ffp-contract=off rules out (and "avx2" does not include it).
+#include "shard/kernels.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <stdexcept>
+
+// Sanitizers instrument the resolvers, which run before their run-time library is ready.
+#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define FLUENTPS_CLONES __attribute__((target_clones("avx2", "default")))
+#else
+#define FLUENTPS_CLONES
+#endif
+
+namespace fluentps::kernels {
+namespace {
+
+FLUENTPS_CLONES void add_loop(float* __restrict sum, const float* __restrict u, std::size_t n) {
+  for (std::size_t j = 0; j < n; ++j) sum[j] += u[j];
+}
+
+FLUENTPS_CLONES void apply_loop(float* __restrict w, const float* __restrict u, float scale, std::size_t n) {
+  for (std::size_t j = 0; j < n; ++j) w[j] += scale * u[j];
+}
+
+FLUENTPS_CLONES void apply_sum_loop(float* __restrict w, const float* __restrict sum, const float* __restrict u,
+                                    float scale, std::size_t n) {
+  for (std::size_t j = 0; j < n; ++j) w[j] += scale * (sum[j] + u[j]);
+}
+
+void require_same(std::size_t a, std::size_t b) {
+  if (a != b) throw std::invalid_argument(fmt::format("kernel called with ranges of {} and {} elements", a, b));
+}
+
+}  // namespace
+
+void store(std::span<float> sum, std::span<const float> u) {
+  require_same(sum.size(), u.size());
+  if (!u.empty()) std::memcpy(sum.data(), u.data(), u.size_bytes());
+}
+
+void add(std::span<float> sum, std::span<const float> u) {
+  require_same(sum.size(), u.size());
+  add_loop(sum.data(), u.data(), u.size());
+}
+
+void apply(std::span<float> w, std::span<const float> u, float scale) {
+  require_same(w.size(), u.size());
+  apply_loop(w.data(), u.data(), scale, u.size());
+}
+
+void apply_sum(std::span<float> w, std::span<const float> sum, std::span<const float> u, float scale) {
+  require_same(w.size(), u.size());
+  require_same(sum.size(), u.size());
+  apply_sum_loop(w.data(), sum.data(), u.data(), scale, u.size());
+}
+
+}  // namespace fluentps::kernels
