@@ -1,4 +1,6 @@
 /// Makers of the single update rules, for make_update_rule only.
+///
+/// Their loops are marked ivdep: `update` is `gradient` itself or overlaps nothing, so elements are independent.
 #pragma once
 
 #include <memory>

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fluentps/clock.hpp"
@@ -25,19 +26,25 @@ class Problem {
   virtual std::vector<TensorSpec> tensors() const = 0;
   /// The same on every rank for the same seed. `weights`: n float32.
   virtual void initial_weights(std::span<float> weights) = 0;
-  /// Mean loss of this worker's part of global batch `i`, and its gradient.
+  /// Mean loss of this worker's part of global batch `i`, and its gradient. Part and gradient depend on nothing but the
+  /// options, the weights and `i`. Pass the same buffer each time: `synthetic` fills it once only.
   virtual double gradient(std::span<const float> weights, Iteration i, std::span<float> gradient) = 0;
   /// On the whole test set; nullopt where there is none.
   virtual std::optional<Evaluation> evaluate(std::span<const float> weights) = 0;
   /// Iterations of one pass over the training data; 0 where there is no data set.
   virtual Iteration iterations_per_epoch() const = 0;
   virtual std::string description() const = 0;
+  /// What this worker holds besides the weights and a checkpoint must keep (running statistics of batch normalization):
+  /// name and float32 view, valid while the problem lives.
+  virtual std::vector<std::pair<std::string, std::span<float>>> local_state() { return {}; }
 };
 
 struct ProblemOptions {
-  std::string model = "lenet";            ///< softmax | mlp | lenet | cifar-quick | resnet20.. | quadratic | synthetic:...
-  std::string dataset = "fashion-mnist";  ///< fashion-mnist | mnist | cifar10 | cifar100 | synthetic
+  /// softmax | mlp | lenet | cifar-quick | resnet20|32|44|56|110 | vgg16 | torchscript:FILE | quadratic:... | synthetic:...
+  std::string model = "lenet";
+  std::string dataset = "fashion-mnist";  ///< fashion-mnist | mnist | cifar10 | cifar100 | synthetic:...
   std::string data;                       ///< directory; empty: where the Debian package puts it
+  std::string augment = "auto";           ///< auto (flip for cifar) | none | flip | crop | flip+crop
   std::uint32_t batch_size = 64;          ///< per worker
   std::uint64_t seed = 1;
   std::uint32_t workers = 1;              ///< N
@@ -46,7 +53,7 @@ struct ProblemOptions {
 };
 
 /// Throws UsageError: unknown model or data set (names the valid ones), missing data (names the package), batch larger
-/// than the data set. `clock` is what `synthetic` and `quadratic` sleep with; it outlives the problem.
+/// than the data set. Loading takes seconds for big data sets; problems of one process share the data. `clock` is what `synthetic` and `quadratic` sleep with; it outlives the problem.
 std::unique_ptr<Problem> make_problem(const ProblemOptions& options, Clock& clock);
 
 }  // namespace fluentps::train
