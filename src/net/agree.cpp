@@ -29,6 +29,8 @@ Failure attempt(const std::function<void()>& step) {
   }
 }
 
+}  // namespace
+
 std::string broadcast(MPI_Comm comm, std::string text, int root) {
   auto length = static_cast<int>(text.size());
   FLUENTPS_MPI(MPI_Bcast(&length, 1, MPI_INT, root, comm));
@@ -36,8 +38,6 @@ std::string broadcast(MPI_Comm comm, std::string text, int root) {
   FLUENTPS_MPI(MPI_Bcast(text.data(), length, MPI_CHAR, root, comm));
   return text;
 }
-
-}  // namespace
 
 void agree(MPI_Comm comm, const std::function<void()>& step) {
   const Failure own = attempt(step);

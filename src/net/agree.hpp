@@ -4,12 +4,16 @@
 #include <mpi.h>
 
 #include <functional>
+#include <string>
 
 namespace fluentps {
 
 /// Collective over `comm`. Runs `step` on every rank; when it throws on any, all ranks throw: the lowest failing rank's
 /// text, as UsageError where that was one, else as RunError. On the other ranks the text names the failing rank.
 void agree(MPI_Comm comm, const std::function<void()>& step);
+
+/// Collective: root's text on every rank.
+std::string broadcast(MPI_Comm comm, std::string text, int root);
 
 /// Collective: throws UsageError on all ranks when `text` (a configuration, say) differs from rank 0's on any rank.
 void require_same(MPI_Comm comm, const std::string& text, const char* what);

@@ -138,7 +138,19 @@ std::string Roles::name() const {
   return fmt::format("{} {} (rank {} on {})", to_string(role), index, rank, hosts[static_cast<std::size_t>(rank)]);
 }
 
+/// srun without a PMI plugin starts every task as an MPI job of its own.
+static void refuse_singletons(MPI_Comm parent) {
+  int size = 0;
+  FLUENTPS_MPI(MPI_Comm_size(parent, &size));
+  const char* tasks = std::getenv("SLURM_NTASKS");
+  if (size == 1 && tasks != nullptr && std::atoi(tasks) > 1)
+    throw UsageError(fmt::format("Slurm started {} tasks (SLURM_NTASKS) but MPI sees 1 rank; start with srun --mpi=pmix, or "
+                                 "with mpirun",
+                                 tasks));
+}
+
 Roles split_roles(MPI_Comm parent, std::uint32_t servers, Placement placement) {
+  refuse_singletons(parent);
   Roles roles;
   roles.job = Comm::duplicate(parent);
   roles.node = Comm::split_node(roles.job.get());

@@ -1,0 +1,142 @@
+/// One server: its shard, its controller, and what it does on each message. Knows no MPI: the network is behind
+/// ControlPort and ServerData, so tests drive it with a fake one. One file per event:
+///   on_push.cpp  on_pull.cpp  on_leave.cpp  on_ask.cpp     (server.cpp: the loop and the queues)
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fluentps/clock.hpp"
+#include "fluentps/types.hpp"
+#include "net/message.hpp"
+#include "ps/arrival_sum.hpp"
+#include "ps/ordered_sum.hpp"
+#include "sync/controller.hpp"
+#include "trace/writer.hpp"
+
+namespace fluentps {
+
+/// How late gradients are scaled, tau = updates applied to the shard between the worker's pull and this push.
+///   none 1    inverse 1/max(tau,1) (Zhang et al. 2016)    dynsgd 1/(tau+1) (Jiang et al. 2017)
+enum class StalenessScale : std::uint8_t { kNone, kInverse, kDynSgd };
+StalenessScale parse_staleness_scale(std::string_view text);  ///< throws UsageError
+std::string_view to_string(StalenessScale scale);
+
+struct ServerOptions {
+  ServerIndex index;
+  std::int64_t chunk_elements = 0;  ///< float32 in one slot
+  std::uint32_t ring = 4;           ///< slots per worker
+  bool inline_data = false;         ///< the shard travels inside the control messages
+  bool schedules = false;           ///< central coordination: this server also runs the global barrier
+  StalenessScale staleness_scale = StalenessScale::kNone;
+  std::int64_t stall_ns = 30'000'000'000;  ///< report when no message came for so long
+  std::int64_t abort_ns = 60'000'000'000;  ///< give up when no message came for so long
+  ControllerOptions controller;
+};
+
+/// What a server tells at the end.
+struct ServerStatistics {
+  std::uint64_t pushes = 0, pulls = 0, delayed_pulls = 0, dropped_pushes = 0, bytes = 0;
+  double staleness_sum = 0;
+  std::uint64_t staleness_max = 0;
+};
+
+class Server {
+ public:
+  /// References outlive the server; `trace` may be null.
+  Server(const ServerOptions& options, const SyncPlan& plan, ControlPort& port, ServerData& data, Clock& clock,
+         trace::ServerTrace* trace);
+
+  /// Serves until every worker has left. Throws RunError when nothing arrives for abort_ns, ProtocolError on a message
+  /// that breaks the protocol.
+  void run();
+
+  /// One message, and all that becomes possible by it. `run` calls it; tests do.
+  void handle(const Message& message);
+  /// What only time changes (partial:timeout_ms).
+  void tick();
+  bool done() const { return controller_.state().active_workers() == 0; }
+
+  const ServerStatistics& statistics() const { return statistics_; }
+  const Controller& controller() const { return controller_; }
+  /// Who waits for whom: V, progress and waiting pulls, for the stall report.
+  std::string describe_state() const;
+
+ private:
+  /// A message that cannot be processed yet waits here, and everything of its worker behind it.
+  struct Queued {
+    Header header;
+    std::int64_t arrive_ns = 0;
+    std::span<const float> values;  ///< in the inbox
+    std::vector<float> own_values;  ///< inline payloads are copied
+  };
+  struct Client {
+    std::deque<Queued> queue;
+    std::uint32_t next_chunk = 0;    ///< of the push under way
+    Iteration next_iteration = 0;    ///< of the next push
+    std::uint32_t freed_slots = 0;   ///< credits to be sent
+    bool reads_snapshot = false;     ///< granted with kAckWanted, not yet done
+    std::uint64_t pulled_version = 0;
+    Iteration pulled_v = 0;
+    std::int64_t request_ns = 0;     ///< of the pull under way
+  };
+
+  Queued accept(const Message& message);
+  void check(const Message& message) const;
+  bool process(WorkerIndex worker, const Queued& message);
+  void pump(WorkerIndex worker);
+  void pump_all();
+
+  // on_push.cpp
+  bool on_init(WorkerIndex worker, const Queued& message);
+  bool on_push(WorkerIndex worker, const Queued& message);
+  Taken take(const UpdateChunk& chunk);
+  void push_complete(WorkerIndex worker, const Queued& message, bool dropped);
+  float staleness_factor(const Client& client) const;
+  void return_credit(WorkerIndex worker, const Header& header);
+  void note_advances(Iteration from);
+  // on_pull.cpp
+  bool on_pull(WorkerIndex worker, Iteration iteration, std::int64_t arrive_ns);
+  bool on_pull_done(WorkerIndex worker);
+  void answer_grants();
+  void answer(const Grant& grant);
+  bool must_acknowledge(Iteration iteration) const;
+  // on_leave.cpp
+  bool on_leave(WorkerIndex worker);
+  // on_ask.cpp
+  bool on_ask(WorkerIndex worker, Iteration iteration);
+  void answer_scheduled();
+
+  void send(WorkerIndex worker, Header header, std::span<const std::byte> payload = {});
+  void idle_check(std::int64_t now_ns);
+  std::uint64_t version() const;
+
+  ServerOptions options_;
+  ControlPort& port_;
+  ServerData& data_;
+  Clock& clock_;
+  trace::ServerTrace* trace_;
+  std::span<float> weights_;
+  std::uint32_t chunks_;  ///< of one push
+  Controller controller_;
+  std::unique_ptr<Controller> scheduler_;
+  OrderedSum ordered_;
+  ArrivalSum arrivals_;
+  std::vector<Client> clients_;
+  std::uint32_t queued_ = 0;   ///< messages in all queues
+  std::uint32_t readers_ = 0;  ///< snapshots being read
+  bool initialized_ = false;
+  bool wake_ = false;          ///< something changed that any queue may have waited for
+  std::uint64_t immediate_updates_ = 0;
+  std::int64_t now_ns_ = 0;    ///< of the event being handled
+  std::int64_t last_event_ns_ = 0;
+  std::int64_t last_report_ns_ = 0;
+  ServerStatistics statistics_;
+};
+
+}  // namespace fluentps

@@ -1,0 +1,218 @@
+#include "fluentps/session.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <optional>
+
+#include "fluentps/error.hpp"
+#include "net/agree.hpp"
+#include "net/control_channel.hpp"
+#include "net/mpi_clock.hpp"
+#include "net/mpi_error.hpp"
+#include "net/preflight.hpp"
+#include "net/roles.hpp"
+#include "net/transport.hpp"
+#include "ps/server.hpp"
+#include "ps/session_setup.hpp"
+#include "ps/worker_client.hpp"
+#include "trace/merge.hpp"
+
+namespace fluentps {
+
+struct Session::Impl {
+  Impl(MPI_Comm parent, const SessionOptions& given);
+
+  void set_up_data_plane();
+  void set_up_trace();
+  void make_server();
+  void make_worker();
+  bool is_server() const { return roles.role == Role::kServer; }
+
+  SessionOptions options;
+  Roles roles;
+  MpiClock clock;
+  ParsedOptions parsed;
+  std::vector<TensorSpec> tensors;
+  std::optional<ShardMap> map;
+  std::optional<SyncPlan> plan;
+  TransportChoice choice;
+  DataLayout layout;
+  std::string run_dir;
+  std::unique_ptr<Transport> transport;
+  std::unique_ptr<ControlChannel> channel;
+  std::unique_ptr<trace::ServerTrace> server_trace;
+  std::unique_ptr<trace::WorkerTrace> worker_trace;
+  std::unique_ptr<Server> server;
+  std::unique_ptr<WorkerClient> worker;
+};
+
+Session::Impl::Impl(MPI_Comm parent, const SessionOptions& given) : options(given) {
+  Comm agreed = Comm::duplicate(parent);
+  agree(agreed.get(), [&] { parsed = parse(given); });
+  roles = split_roles(parent, given.servers, parsed.placement);
+  require_same(roles.job.get(), to_text(given), "the configuration");
+  if (given.prepare)
+    agree(roles.job.get(), [&] {
+      if (!is_server()) options.tensors = given.prepare(WorkerIndex{roles.index}, roles.worker_count());
+    });
+  tensors = share_tensors(roles, options.tensors);
+  map.emplace(tensors, roles.server_count(), parsed.slicing);
+  agree(roles.job.get(), [&] { plan.emplace(given.sync, roles.worker_count(), roles.server_count()); });
+  set_up_data_plane();
+  clock.synchronize(roles.job.get());
+  if (!options.out.empty()) {
+    run_dir = claim_run_dir(roles, options);
+    agree(roles.job.get(), [&] { set_up_trace(); });
+  }
+  if (is_server())
+    make_server();
+  else
+    make_worker();
+}
+
+void Session::Impl::set_up_data_plane() {
+  layout = make_layout(options, *map, roles.worker_count());
+  choice = choose_transport(roles, parsed.transport);
+  if (choice.kind == TransportKind::kRma) {
+    check_window_memory(roles, is_server() ? window_bytes(layout, roles.index) : 0);
+    transport = make_rma_transport(roles, layout);
+  } else {
+    transport = make_p2p_transport(roles, layout);
+  }
+  const Waiter waiter(parsed.wait, more_ranks_than_cores(roles));
+  channel = std::make_unique<ControlChannel>(roles.job.get(), is_server() ? roles.rank_of_worker : roles.rank_of_server,
+                                             waiter, clock);
+}
+
+void Session::Impl::set_up_trace() {
+  trace::WriterOptions writer;
+  writer.path = run_dir + "/" + trace::rank_file_name(roles.job.rank());
+  writer.flush_ns = static_cast<std::int64_t>(options.trace_flush_s * 1e9);
+  writer.clock_offset_ns = clock.offset_ns();
+  writer.attributes = trace_attributes(options, roles, *map, *plan, choice);
+  if (is_server())
+    server_trace = std::make_unique<trace::ServerTrace>(writer);
+  else
+    worker_trace = std::make_unique<trace::WorkerTrace>(writer);
+}
+
+void Session::Impl::make_server() {
+  ServerOptions settings;
+  settings.index = ServerIndex{roles.index};
+  settings.chunk_elements = layout.chunk_elements;
+  settings.ring = options.ring;
+  settings.inline_data = travels_inline(*map, settings.index);
+  settings.schedules = parsed.central && roles.index == 0;
+  settings.staleness_scale = parsed.staleness_scale;
+  settings.stall_ns = static_cast<std::int64_t>(options.stall_s * 1e9);
+  settings.abort_ns = static_cast<std::int64_t>(options.abort_s * 1e9);
+  settings.controller = controller_options(options, parsed, roles.worker_count());
+  server = std::make_unique<Server>(settings, *plan, *channel, *transport, clock, server_trace.get());
+}
+
+void Session::Impl::make_worker() {
+  WorkerOptions settings;
+  settings.index = WorkerIndex{roles.index};
+  settings.workers = roles.worker_count();
+  settings.chunk_elements = layout.chunk_elements;
+  settings.ring = options.ring;
+  for (std::uint32_t m = 0; m < roles.server_count(); ++m)
+    settings.inline_data.push_back(travels_inline(*map, ServerIndex{m}));
+  settings.central = parsed.central;
+  settings.stall_ns = static_cast<std::int64_t>(options.stall_s * 1e9);
+  // The servers see more than a worker does; it gives them time to say so first.
+  settings.abort_ns = static_cast<std::int64_t>((options.abort_s + 2) * 1e9);
+  worker = std::make_unique<WorkerClient>(settings, *map, *channel, *transport, clock, worker_trace.get());
+}
+
+Session::Session(MPI_Comm parent, const SessionOptions& options) : impl_(std::make_unique<Impl>(parent, options)) {}
+
+Session::~Session() {
+  if (std::uncaught_exceptions() > 0) {
+    // Traces are closed file by file; communicators and windows need all ranks and are left to MPI_Abort.
+    impl_->server_trace.reset();
+    impl_->worker_trace.reset();
+  }
+}
+
+bool Session::is_server() const { return impl_->is_server(); }
+std::uint32_t Session::index() const { return impl_->roles.index; }
+std::uint32_t Session::servers() const { return impl_->roles.server_count(); }
+std::uint32_t Session::workers() const { return impl_->roles.worker_count(); }
+MPI_Comm Session::job() const { return impl_->roles.job.get(); }
+MPI_Comm Session::own() const { return (is_server() ? impl_->roles.servers : impl_->roles.workers).get(); }
+Clock& Session::clock() { return impl_->clock; }
+std::string Session::name() const { return impl_->roles.name(); }
+std::string Session::shard_table() const { return impl_->map->to_text(); }
+std::string Session::run_dir() const { return impl_->run_dir; }
+trace::WorkerTrace* Session::worker_trace() { return impl_->worker_trace.get(); }
+
+std::string Session::transport() const {
+  return fmt::format("{}: {}", to_string(impl_->choice.kind), impl_->choice.reason);
+}
+
+void Session::run(const std::function<void(Worker&)>& body) {
+  try {
+    if (is_server()) {
+      impl_->server->run();
+    } else {
+      body(*impl_->worker);
+      impl_->worker->leave();
+    }
+  } catch (const UsageError& error) {
+    // Inside the run no other rank knows of it, so it cannot be everyone's usage error any more.
+    throw RunError(error.what());
+  }
+  impl_->channel->drain();
+}
+
+std::vector<float> Session::gather_weights() {
+  constexpr int kTag = 4;
+  auto& impl = *impl_;
+  const int root = impl.roles.rank_of_worker[0];
+  std::vector<float> all;
+  if (impl.is_server()) {
+    send_floats(impl.transport->weights(), root, kTag, impl.roles.job.get());
+  } else if (impl.roles.index == 0) {
+    all.resize(static_cast<std::size_t>(impl.map->size()));
+    for (std::uint32_t m = 0; m < impl.roles.server_count(); ++m) {
+      std::vector<float> shard(static_cast<std::size_t>(impl.map->shard_size(ServerIndex{m})));
+      receive_floats(shard, impl.roles.rank_of_server[m], kTag, impl.roles.job.get());
+      for (const auto& slice : impl.map->slices(ServerIndex{m}))
+        std::copy_n(shard.begin() + slice.shard_offset, slice.count, all.begin() + slice.offset);
+    }
+  }
+  return all;
+}
+
+std::string Session::close_trace() {
+  auto& impl = *impl_;
+  if (impl.run_dir.empty()) return "";
+  std::string merged;
+  agree(impl.roles.job.get(), [&] {
+    if (impl.server_trace) impl.server_trace->close();
+    if (impl.worker_trace) impl.worker_trace->close();
+  });
+  agree(impl.roles.job.get(), [&] {
+    if (impl.roles.job.rank() == 0) merged = trace::merge(impl.run_dir);
+  });
+  return merged;
+}
+
+SessionStatistics Session::statistics() const {
+  SessionStatistics result;
+  if (!is_server()) return result;
+  const auto& own = impl_->server->statistics();
+  result.pushes = own.pushes;
+  result.pulls = own.pulls;
+  result.delayed_pulls = own.delayed_pulls;
+  result.dropped_pushes = own.dropped_pushes;
+  result.bytes = own.bytes;
+  result.staleness_mean = own.pushes > 0 ? own.staleness_sum / static_cast<double>(own.pushes) : 0;
+  result.staleness_max = own.staleness_max;
+  return result;
+}
+
+}  // namespace fluentps

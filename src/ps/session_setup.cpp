@@ -1,0 +1,181 @@
+#include "ps/session_setup.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "fluentps/error.hpp"
+#include "net/agree.hpp"
+#include "net/mpi_error.hpp"
+#include "trace/provenance.hpp"
+#include "trace/run_dir.hpp"
+
+namespace fluentps {
+namespace {
+
+constexpr std::int64_t kFloatBytes = sizeof(float);
+constexpr std::int64_t kLineElements = 16;
+constexpr std::size_t kLargestMessage = std::size_t{1} << 26;
+
+std::string serialize(const std::vector<TensorSpec>& tensors) {
+  std::string text;
+  for (const auto& each : tensors) text += fmt::format("{} {} {}\n", each.name, each.shape.size(), fmt::join(each.shape, " "));
+  return text;
+}
+
+std::vector<TensorSpec> deserialize(const std::string& text) {
+  std::vector<TensorSpec> tensors;
+  std::istringstream in(text);
+  TensorSpec tensor;
+  for (std::size_t dimensions = 0; in >> tensor.name >> dimensions;) {
+    tensor.shape.resize(dimensions);
+    for (auto& extent : tensor.shape) in >> extent;
+    tensors.push_back(tensor);
+  }
+  return tensors;
+}
+
+void check_tensors(const std::vector<TensorSpec>& tensors) {
+  if (tensors.empty()) throw UsageError("the session has no tensors; worker 0 must give SessionOptions::tensors");
+  for (const auto& each : tensors) {
+    if (each.name.empty() || each.name.find_first_of(" \t\n") != std::string::npos)
+      throw UsageError(fmt::format("the tensor name '{}' is empty or has white space; give it a plain name", each.name));
+    if (std::any_of(each.shape.begin(), each.shape.end(), [](auto extent) { return extent < 0; }))
+      throw UsageError(fmt::format("tensor {} has a negative extent in its shape [{}]", each.name, fmt::join(each.shape, ", ")));
+  }
+}
+
+bool parse_choice(std::string_view text, const char* option, std::string_view no, std::string_view yes) {
+  if (text == yes) return true;
+  if (text == no) return false;
+  throw UsageError(fmt::format("unknown --{} '{}'; use {} or {}", option, text, no, yes));
+}
+
+void require_positive(double value, const char* option) {
+  if (!(value > 0)) throw UsageError(fmt::format("--{} is {}; it must be more than 0", option, value));
+}
+
+}  // namespace
+
+ParsedOptions parse(const SessionOptions& options) {
+  require_positive(options.ring, "ring");
+  require_positive(options.chunk_kib, "chunk-kib");
+  require_positive(options.stall_s, "stall-s");
+  require_positive(options.abort_s, "abort-s");
+  if (options.trace_flush_s < 0)
+    throw UsageError(fmt::format("--trace-flush-s is {}; it must be 0 or more", options.trace_flush_s));
+  return {.placement = parse_placement(options.placement),
+          .slicing = parse_slicing(options.slicing),
+          .release = parse_release(options.release),
+          .staleness_scale = parse_staleness_scale(options.staleness_scale),
+          .transport = parse_transport(options.transport),
+          .wait = parse_wait_policy(options.wait),
+          .central = parse_choice(options.coordination, "coordination", "per-server", "central"),
+          .coin_per_server = parse_choice(options.coin, "coin", "shared", "per-server")};
+}
+
+std::string to_text(const SessionOptions& o) {
+  return fmt::format(
+      "servers={} placement={} slicing={} sync={} release={} coordination={} coin={} staleness-scale={} fastest={} join={} "
+      "seed={} transport={} chunk-kib={} ring={} out={}",
+      o.servers, o.placement, o.slicing, o.sync, o.release, o.coordination, o.coin, o.staleness_scale, o.only_fastest,
+      o.join, o.seed, o.transport, o.chunk_kib, o.ring, o.out);
+}
+
+std::vector<TensorSpec> share_tensors(const Roles& roles, const std::vector<TensorSpec>& own) {
+  const int root = roles.rank_of_worker[0];
+  agree(roles.job.get(), [&] {
+    if (roles.job.rank() == root) check_tensors(own);
+  });
+  const auto text = serialize(own);
+  const auto shared = broadcast(roles.job.get(), text, root);
+  agree(roles.job.get(), [&] {
+    if (!own.empty() && text != shared)
+      throw UsageError(fmt::format("{} has other tensors than worker 0; all workers need the same names and shapes",
+                                   roles.name()));
+  });
+  return deserialize(shared);
+}
+
+std::string claim_run_dir(const Roles& roles, const SessionOptions& options) {
+  std::string dir;
+  agree(roles.job.get(), [&] {
+    if (roles.job.rank() == 0) dir = trace::create_run_dir(options.out, options.run_id);
+  });
+  return broadcast(roles.job.get(), dir, 0);
+}
+
+DataLayout make_layout(const SessionOptions& options, const ShardMap& map, std::uint32_t workers) {
+  DataLayout layout;
+  for (std::uint32_t m = 0; m < map.servers(); ++m) layout.shard_elements.push_back(map.shard_size(ServerIndex{m}));
+  const auto lines = std::max<std::int64_t>(1, (map.largest_shard() + kLineElements - 1) / kLineElements);
+  layout.chunk_elements = std::min(std::int64_t{options.chunk_kib} * 1024 / kFloatBytes, lines * kLineElements);
+  layout.ring = options.ring;
+  layout.workers = workers;
+  return layout;
+}
+
+std::int64_t window_bytes(const DataLayout& layout, std::uint32_t server) {
+  return (layout.shard_elements[server] + layout.inbox_elements()) * kFloatBytes;
+}
+
+bool travels_inline(const ShardMap& map, ServerIndex server) {
+  return map.shard_size(server) * kFloatBytes <= static_cast<std::int64_t>(kMaxInlineBytes);
+}
+
+ControllerOptions controller_options(const SessionOptions& options, const ParsedOptions& parsed, std::uint32_t workers) {
+  ControllerOptions result;
+  result.workers = workers;
+  result.release = parsed.release;
+  result.seed = options.seed;
+  result.coin_per_server = parsed.coin_per_server;
+  result.only_fastest = options.only_fastest;
+  result.join = options.join;
+  return result;
+}
+
+trace::Attributes trace_attributes(const SessionOptions& options, const Roles& roles, const ShardMap& map,
+                                   const SyncPlan& plan, const TransportChoice& choice) {
+  auto attributes = trace::provenance();
+  const auto add = [&](const char* name, std::string value) { attributes.emplace_back(name, std::move(value)); };
+  add("role", std::string(to_string(roles.role)));
+  add("role_index", std::to_string(roles.index));
+  add("rank", std::to_string(roles.job.rank()));
+  add("servers", std::to_string(roles.server_count()));
+  add("workers", std::to_string(roles.worker_count()));
+  add("parameters", std::to_string(map.size()));
+  add("sync", plan.canonical());
+  add("release", options.release);
+  add("coordination", options.coordination);
+  add("coin", options.coin);
+  add("fastest", options.only_fastest ? "1" : "0");
+  add("join", options.join ? "1" : "0");
+  add("staleness_scale", options.staleness_scale);
+  add("slicing", options.slicing);
+  add("shard_map", map.to_text());
+  add("seed", std::to_string(options.seed));
+  add("transport", std::string(to_string(choice.kind)));
+  add("transport_reason", choice.reason);
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> library{};
+  int length = 0;
+  FLUENTPS_MPI(MPI_Get_library_version(library.data(), &length));
+  add("mpi_library", std::string(library.data(), static_cast<std::size_t>(length)));
+  attributes.insert(attributes.end(), options.trace_attributes.begin(), options.trace_attributes.end());
+  return attributes;
+}
+
+void send_floats(std::span<const float> values, int rank, int tag, MPI_Comm comm) {
+  for (std::size_t at = 0; at < values.size(); at += kLargestMessage)
+    FLUENTPS_MPI(MPI_Send(values.data() + at, static_cast<int>(std::min(kLargestMessage, values.size() - at)), MPI_FLOAT,
+                          rank, tag, comm));
+}
+
+void receive_floats(std::span<float> values, int rank, int tag, MPI_Comm comm) {
+  for (std::size_t at = 0; at < values.size(); at += kLargestMessage)
+    FLUENTPS_MPI(MPI_Recv(values.data() + at, static_cast<int>(std::min(kLargestMessage, values.size() - at)), MPI_FLOAT,
+                          rank, tag, comm, MPI_STATUS_IGNORE));
+}
+
+}  // namespace fluentps

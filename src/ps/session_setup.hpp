@@ -1,0 +1,59 @@
+/// The steps of making a session that need no session: parsing options, agreeing on tensors, sizes and attributes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fluentps/session.hpp"
+#include "net/roles.hpp"
+#include "net/transport.hpp"
+#include "net/waiter.hpp"
+#include "ps/server.hpp"
+#include "shard/shard_map.hpp"
+#include "sync/controller.hpp"
+#include "trace/writer.hpp"
+
+namespace fluentps {
+
+/// The textual options, as values.
+struct ParsedOptions {
+  Placement placement = Placement::kSpread;
+  Slicing slicing = Slicing::kEps;
+  Release release = Release::kLazy;
+  StalenessScale staleness_scale = StalenessScale::kNone;
+  TransportKind transport = TransportKind::kAuto;
+  WaitPolicy wait = WaitPolicy::kAuto;
+  bool central = false;
+  bool coin_per_server = false;
+};
+
+/// Throws UsageError with the option's name.
+ParsedOptions parse(const SessionOptions& options);
+
+/// One line per option that must be the same on all ranks.
+std::string to_text(const SessionOptions& options);
+
+/// Collective over roles.job: worker 0's tensors on every rank. Throws UsageError where another worker has other ones.
+std::vector<TensorSpec> share_tensors(const Roles& roles, const std::vector<TensorSpec>& own);
+
+/// Collective over roles.job: makes the folder of this run and returns its path on all ranks.
+std::string claim_run_dir(const Roles& roles, const SessionOptions& options);
+
+DataLayout make_layout(const SessionOptions& options, const ShardMap& map, std::uint32_t workers);
+std::int64_t window_bytes(const DataLayout& layout, std::uint32_t server);
+/// Whether this server's shard is small enough for the control messages.
+bool travels_inline(const ShardMap& map, ServerIndex server);
+
+ControllerOptions controller_options(const SessionOptions& options, const ParsedOptions& parsed, std::uint32_t workers);
+
+/// Provenance of this rank's trace file.
+trace::Attributes trace_attributes(const SessionOptions& options, const Roles& roles, const ShardMap& map,
+                                   const SyncPlan& plan, const TransportChoice& choice);
+
+/// Blocking transfers of any length, cut below INT_MAX.
+void send_floats(std::span<const float> values, int rank, int tag, MPI_Comm comm);
+void receive_floats(std::span<float> values, int rank, int tag, MPI_Comm comm);
+
+}  // namespace fluentps

@@ -1,0 +1,308 @@
+#include "ps/worker_client.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "fluentps/error.hpp"
+
+namespace fluentps {
+namespace {
+
+constexpr std::int64_t kLookAround_ns = 500'000'000;
+
+}  // namespace
+
+WorkerClient::WorkerClient(const WorkerOptions& options, const ShardMap& map, ControlPort& port, WorkerData& data,
+                           Clock& clock, trace::WorkerTrace* trace)
+    : options_(options), map_(map), port_(port), data_(data), clock_(clock), trace_(trace), lanes_(map.servers()) {
+  for (std::uint32_t m = 0; m < map.servers(); ++m) {
+    const auto elements = map.shard_size(ServerIndex{m});
+    lanes_[m].credits = options.ring;
+    lanes_[m].chunks = static_cast<std::uint32_t>(
+        std::max<std::int64_t>(1, (elements + options.chunk_elements - 1) / std::max<std::int64_t>(1, options.chunk_elements)));
+  }
+}
+
+/// Worker w starts at server w mod S: with everyone starting at server 0 its link is the bottleneck of all.
+ServerIndex WorkerClient::visit(std::uint32_t k) const {
+  return {(options_.index.value + k) % map_.servers()};
+}
+
+void WorkerClient::require_ready(std::size_t size, const char* call) const {
+  if (!initialized_)
+    throw UsageError(fmt::format("worker {}: {} before initialize; call initialize(weights) first on every worker",
+                                 options_.index.value, call));
+  if (static_cast<std::int64_t>(size) != map_.size())
+    throw UsageError(fmt::format("worker {}: {} was given {} elements; the session's tensors have {}", options_.index.value,
+                                 call, size, map_.size()));
+}
+
+void WorkerClient::initialize(std::span<float> weights) {
+  if (initialized_)
+    throw UsageError(fmt::format("worker {}: initialize was called twice", options_.index.value));
+  initialized_ = true;
+  require_ready(weights.size(), "initialize");
+  if (options_.index.value == 0) send_update(weights, MessageKind::kInit, 0);
+  request_pull();
+  await_pull(weights);
+}
+
+void WorkerClient::push(std::span<const float> update) {
+  require_ready(update.size(), "push");
+  transfer_ = {};
+  send_update(update, MessageKind::kPush, options_.central ? kWantAck : 0);
+  ++next_iteration_;
+}
+
+void WorkerClient::pull(std::span<float> weights) {
+  require_ready(weights.size(), "pull");
+  ask_scheduler();
+  request_pull();
+  await_pull(weights);
+}
+
+void WorkerClient::push_pull(std::span<const float> update, std::span<float> weights) {
+  if (options_.central) {
+    push(update);
+    pull(weights);
+    return;
+  }
+  require_ready(update.size(), "push_pull");
+  require_ready(weights.size(), "push_pull");
+  transfer_ = {};
+  for (auto& lane : lanes_) lane.pulled = lane.granted = false;
+  into_ = weights;
+  send_update(update, MessageKind::kPush, kWantPull);
+  ++next_iteration_;
+  await_pull(weights);
+}
+
+void WorkerClient::leave() {
+  for (std::uint32_t k = 0; k < map_.servers(); ++k)
+    port_.send(visit(k).value, {.kind = MessageKind::kLeave, .iteration = next_iteration_});
+}
+
+/// Chunks go to all servers in turn, so that their transfers and the servers' work overlap.
+void WorkerClient::send_update(std::span<const float> values, MessageKind kind, std::uint16_t last_flags) {
+  const auto begin_ns = clock_.now_ns();
+  for (auto& lane : lanes_) {
+    lane.next_chunk = 0;
+    lane.acked = false;
+  }
+  const auto all_sent = [this] {
+    return std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.next_chunk == lane.chunks; });
+  };
+  while (!all_sent())
+    if (!send_round(values, kind, last_flags)) await_message("a free slot");
+  data_.finish_puts();
+  transfer_.push_ns += clock_.now_ns() - begin_ns;
+  transfer_.bytes += values.size_bytes();
+}
+
+/// One chunk to every server that has a free slot: first all puts, then their completion, so the puts overlap.
+bool WorkerClient::send_round(std::span<const float> values, MessageKind kind, std::uint16_t last_flags) {
+  bool sent = false;
+  const auto ready = [this](ServerIndex server) {
+    const auto& lane = lanes_[server.value];
+    return lane.next_chunk < lane.chunks && lane.credits > 0;
+  };
+  for (std::uint32_t k = 0; k < map_.servers(); ++k)
+    if (ready(visit(k)) && !options_.inline_data[visit(k).value]) put_chunk(visit(k), values);
+  for (std::uint32_t k = 0; k < map_.servers(); ++k)
+    if (ready(visit(k))) {
+      announce_chunk(visit(k), kind, last_flags, values);
+      sent = true;
+    }
+  return sent;
+}
+
+void WorkerClient::put_chunk(ServerIndex server, std::span<const float> values) {
+  const auto& lane = lanes_[server.value];
+  const auto first = static_cast<std::int64_t>(lane.next_chunk) * options_.chunk_elements;
+  const auto count = std::min(options_.chunk_elements, map_.shard_size(server) - first);
+  std::int64_t at = 0;
+  for (const auto& piece : map_.pieces(server, first, count)) {
+    data_.put(server, lane.next_slot, at,
+              values.subspan(static_cast<std::size_t>(piece.offset), static_cast<std::size_t>(piece.count)));
+    at += piece.count;
+  }
+}
+
+void WorkerClient::announce_chunk(ServerIndex server, MessageKind kind, std::uint16_t last_flags,
+                                  std::span<const float> values) {
+  auto& lane = lanes_[server.value];
+  const bool last = lane.next_chunk + 1 == lane.chunks;
+  Header header{.kind = kind,
+                .flags = static_cast<std::uint16_t>(last ? kLastChunk | last_flags : 0),
+                .slot = lane.next_slot,
+                .chunk = lane.next_chunk,
+                .iteration = next_iteration_};
+  if (last && (last_flags & kWantPull) != 0) lane.request_ns = clock_.now_ns();
+  --lane.credits;
+  lane.next_slot = (lane.next_slot + 1) % options_.ring;
+  ++lane.next_chunk;
+  if (!options_.inline_data[server.value]) {
+    data_.complete_puts(server);
+    port_.send(server.value, header);
+    return;
+  }
+  const auto& slices = map_.slices(server);
+  if (slices.size() == 1) {
+    port_.send(server.value, header,
+               std::as_bytes(values.subspan(static_cast<std::size_t>(slices[0].offset), static_cast<std::size_t>(slices[0].count))));
+    return;
+  }
+  gathered_.clear();
+  for (const auto& slice : slices)
+    gathered_.insert(gathered_.end(), values.begin() + slice.offset, values.begin() + slice.offset + slice.count);
+  port_.send(server.value, header, std::as_bytes(std::span(gathered_)));
+}
+
+void WorkerClient::request_pull() {
+  for (std::uint32_t k = 0; k < map_.servers(); ++k) {
+    auto& lane = lanes_[visit(k).value];
+    lane.pulled = lane.granted = false;
+    lane.request_ns = clock_.now_ns();
+    port_.send(visit(k).value, {.kind = MessageKind::kPull, .iteration = next_iteration_ - 1});
+  }
+}
+
+void WorkerClient::ask_scheduler() {
+  if (!options_.central || next_iteration_ == 0) return;
+  const auto begin_ns = clock_.now_ns();
+  const auto all_acked = [this] {
+    return std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.acked; });
+  };
+  while (!all_acked()) await_message("acknowledgements of its push");
+  may_go_ = false;
+  port_.send(0, {.kind = MessageKind::kAsk, .iteration = next_iteration_ - 1});
+  while (!may_go_) await_message("the scheduler's barrier");
+  transfer_.wait_ns += clock_.now_ns() - begin_ns;
+}
+
+/// Weights of a server are fetched as soon as it answers, while others still hold theirs back.
+void WorkerClient::await_pull(std::span<float> weights) {
+  into_ = weights;
+  transfer_.staleness = 0;
+  transfer_.delayed_total = 0;
+  auto mark_ns = clock_.now_ns();
+  const auto all_pulled = [this] {
+    return std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.pulled; });
+  };
+  while (!all_pulled()) {
+    if (std::none_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.granted; }))
+      await_message("the answer to its pull");
+    const auto granted_ns = clock_.now_ns();
+    transfer_.wait_ns += granted_ns - mark_ns;
+    read_granted();
+    mark_ns = clock_.now_ns();
+    transfer_.pull_ns += mark_ns - granted_ns;
+  }
+  transfer_.bytes += weights.size_bytes();
+  for (const auto& lane : lanes_) {
+    transfer_.staleness = std::max(transfer_.staleness, next_iteration_ - 1 - lane.v);
+    transfer_.delayed_total += lane.delayed_total;
+  }
+  into_ = {};
+}
+
+/// Starts the gets of all servers that have answered, then completes them one after the other.
+void WorkerClient::read_granted() {
+  for (std::uint32_t k = 0; k < map_.servers(); ++k) {
+    const auto server = visit(k);
+    if (!lanes_[server.value].granted || lanes_[server.value].read_inline) continue;
+    for (const auto& slice : map_.slices(server))
+      data_.get(server, slice.shard_offset,
+                into_.subspan(static_cast<std::size_t>(slice.offset), static_cast<std::size_t>(slice.count)));
+  }
+  for (std::uint32_t k = 0; k < map_.servers(); ++k)
+    if (lanes_[visit(k).value].granted) finish_lane(visit(k));
+}
+
+void WorkerClient::finish_lane(ServerIndex server) {
+  auto& lane = lanes_[server.value];
+  if (!lane.read_inline) data_.complete_gets(server);
+  if (lane.ack_wanted) port_.send(server.value, {.kind = MessageKind::kPullDone, .iteration = next_iteration_ - 1});
+  lane.granted = false;
+  lane.pulled = true;
+  if (trace_ == nullptr || next_iteration_ == 0) return;
+  trace_->add(trace::WorkerPullRow{.iteration = static_cast<std::uint32_t>(next_iteration_ - 1),
+                                   .server = static_cast<std::uint16_t>(server.value),
+                                   .request_ns = static_cast<std::uint64_t>(lane.request_ns),
+                                   .grant_ns = static_cast<std::uint64_t>(lane.grant_ns),
+                                   .done_ns = static_cast<std::uint64_t>(clock_.now_ns()),
+                                   .v = static_cast<std::uint32_t>(lane.v)});
+}
+
+void WorkerClient::await_message(const char* what) {
+  const auto begin_ns = clock_.now_ns();
+  auto report_ns = begin_ns + options_.stall_ns;
+  auto now_ns = begin_ns;
+  while (true) {
+    if (const auto message = port_.receive(now_ns + kLookAround_ns)) {
+      on_message(*message);
+      return;
+    }
+    now_ns = clock_.now_ns();
+    if (trace_ != nullptr) trace_->maybe_flush(now_ns);
+    if (now_ns - begin_ns >= options_.abort_ns) give_up(what, now_ns - begin_ns);
+    if (now_ns < report_ns) continue;
+    report_ns = now_ns + options_.stall_ns;
+    const auto text = fmt::format("stall: worker {} has waited {:.1f} s for {} ({})\n", options_.index.value,
+                                  static_cast<double>(now_ns - begin_ns) * 1e-9, what, missing_servers());
+    std::fputs(text.c_str(), stderr);
+  }
+}
+
+std::string WorkerClient::missing_servers() const {
+  std::string missing;
+  for (std::uint32_t m = 0; m < lanes_.size(); ++m)
+    if (!lanes_[m].pulled) missing += fmt::format("{}server {}", missing.empty() ? "" : ", ", m);
+  return fmt::format("iteration {}, no answer yet from: {}", next_iteration_ - 1, missing.empty() ? "none asked" : missing);
+}
+
+void WorkerClient::give_up(const char* what, std::int64_t waited_ns) const {
+  throw RunError(fmt::format("worker {} has waited {:.1f} s (--abort-s) for {} ({})", options_.index.value,
+                             static_cast<double>(waited_ns) * 1e-9, what, missing_servers()));
+}
+
+void WorkerClient::on_message(const Message& message) {
+  auto& lane = lanes_[message.peer];
+  lane.credits += message.header.credits;
+  switch (message.header.kind) {
+    case MessageKind::kCredit: return;
+    case MessageKind::kAck: lane.acked = true; return;
+    case MessageKind::kGo: may_go_ = true; return;
+    case MessageKind::kGrant: on_grant(message); return;
+    default:
+      throw ProtocolError(fmt::format("worker {} got a {} from server {}, which only workers send", options_.index.value,
+                                      to_string(message.header.kind), message.peer));
+  }
+}
+
+void WorkerClient::on_grant(const Message& message) {
+  auto& lane = lanes_[message.peer];
+  const auto& header = message.header;
+  lane.granted = true;
+  lane.grant_ns = clock_.now_ns();
+  lane.v = header.v;
+  lane.delayed_total = header.delayed_total;
+  lane.ack_wanted = (header.flags & kAckWanted) != 0;
+  if ((header.flags & kDelayed) != 0) ++transfer_.delayed;
+  lane.read_inline = options_.inline_data[message.peer];
+  if (lane.read_inline) scatter_inline(ServerIndex{message.peer}, message.payload);
+}
+
+void WorkerClient::scatter_inline(ServerIndex server, std::span<const std::byte> payload) {
+  if (static_cast<std::int64_t>(payload.size()) != map_.shard_size(server) * std::int64_t{sizeof(float)})
+    throw ProtocolError(fmt::format("server {} answered with {} bytes; its shard has {} elements", server.value,
+                                    payload.size(), map_.shard_size(server)));
+  for (const auto& slice : map_.slices(server))
+    std::memcpy(into_.data() + slice.offset, payload.data() + slice.shard_offset * std::int64_t{sizeof(float)},
+                static_cast<std::size_t>(slice.count) * sizeof(float));
+}
+
+}  // namespace fluentps

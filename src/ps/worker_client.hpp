@@ -1,0 +1,98 @@
+/// The worker's half of the protocol, over ControlPort and WorkerData; knows no MPI.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fluentps/clock.hpp"
+#include "fluentps/worker.hpp"
+#include "net/message.hpp"
+#include "shard/shard_map.hpp"
+#include "trace/writer.hpp"
+
+namespace fluentps {
+
+struct WorkerOptions {
+  WorkerIndex index;
+  std::uint32_t workers = 1;
+  std::int64_t chunk_elements = 0;
+  std::uint32_t ring = 4;
+  std::vector<bool> inline_data;  ///< by server: its shard travels inside the control messages
+  bool central = false;           ///< ask the scheduler on server 0 between push and pull
+  std::int64_t stall_ns = 30'000'000'000;
+  std::int64_t abort_ns = 60'000'000'000;
+};
+
+class WorkerClient final : public Worker {
+ public:
+  /// References outlive the client; `trace` may be null.
+  WorkerClient(const WorkerOptions& options, const ShardMap& map, ControlPort& port, WorkerData& data, Clock& clock,
+               trace::WorkerTrace* trace);
+
+  WorkerIndex index() const override { return options_.index; }
+  std::uint32_t workers() const override { return options_.workers; }
+  std::int64_t parameters() const override { return map_.size(); }
+  Iteration iteration() const override { return next_iteration_; }
+  void initialize(std::span<float> weights) override;
+  void push(std::span<const float> update) override;
+  void pull(std::span<float> weights) override;
+  void push_pull(std::span<const float> update, std::span<float> weights) override;
+  const Transfer& last_transfer() const override { return transfer_; }
+
+  /// Tells every server that no push will follow.
+  void leave();
+
+ private:
+  /// What is under way with one server.
+  struct Lane {
+    std::uint32_t chunks = 1;        ///< of one push
+    std::uint32_t next_chunk = 0;
+    std::uint32_t credits = 0;       ///< free slots of the ring
+    std::uint32_t next_slot = 0;
+    bool acked = false;
+    bool granted = false;            ///< the answer is here, weights not yet
+    bool pulled = true;
+    bool read_inline = false;
+    bool ack_wanted = false;
+    std::int64_t request_ns = 0;
+    std::int64_t grant_ns = 0;
+    Iteration v = 0;
+    std::uint64_t delayed_total = 0;
+  };
+
+  void require_ready(std::size_t size, const char* call) const;
+  void send_update(std::span<const float> values, MessageKind kind, std::uint16_t last_flags);
+  bool send_round(std::span<const float> values, MessageKind kind, std::uint16_t last_flags);
+  void put_chunk(ServerIndex server, std::span<const float> values);
+  void announce_chunk(ServerIndex server, MessageKind kind, std::uint16_t last_flags, std::span<const float> values);
+  void request_pull();
+  void ask_scheduler();
+  void await_pull(std::span<float> weights);
+  void await_message(const char* what);
+  void on_message(const Message& message);
+  void on_grant(const Message& message);
+  void read_granted();
+  void scatter_inline(ServerIndex server, std::span<const std::byte> payload);
+  void finish_lane(ServerIndex server);
+  [[noreturn]] void give_up(const char* what, std::int64_t waited_ns) const;
+  std::string missing_servers() const;
+  ServerIndex visit(std::uint32_t k) const;
+
+  WorkerOptions options_;
+  const ShardMap& map_;
+  ControlPort& port_;
+  WorkerData& data_;
+  Clock& clock_;
+  trace::WorkerTrace* trace_;
+  std::vector<Lane> lanes_;
+  std::vector<float> gathered_;  ///< an inline chunk whose pieces are scattered
+  std::span<float> into_;        ///< of the pull under way
+  Iteration next_iteration_ = 0;
+  bool initialized_ = false;
+  bool may_go_ = false;          ///< central coordination
+  Transfer transfer_;
+};
+
+}  // namespace fluentps
