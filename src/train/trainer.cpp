@@ -1,0 +1,117 @@
+#include "train/trainer.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "fluentps/error.hpp"
+
+namespace fluentps::train {
+namespace {
+
+std::int64_t total_size(const std::vector<TensorSpec>& tensors) {
+  std::int64_t n = 0;
+  for (const auto& each : tensors) n += each.size();
+  return n;
+}
+
+/// Every tensor is a layer of LARS.
+std::vector<LayerRange> layers_of(const std::vector<TensorSpec>& tensors) {
+  std::vector<LayerRange> layers;
+  std::int64_t offset = 0;
+  for (const auto& each : tensors) {
+    layers.push_back({offset, each.size()});
+    offset += each.size();
+  }
+  return layers;
+}
+
+}  // namespace
+
+Trainer::Trainer(const TrainerOptions& options, Problem& problem, Clock& clock, trace::WorkerTrace* trace,
+                 Observer* observer)
+    : options_(options),
+      problem_(problem),
+      clock_(clock),
+      trace_(trace),
+      observer_(observer),
+      schedule_(make_schedule(options.schedule)),
+      straggler_(options.straggler, options.seed) {
+  const auto tensors = problem.tensors();
+  const auto n = total_size(tensors);
+  rule_ = make_update_rule(options.rule, n, layers_of(tensors));
+  weights_.resize(static_cast<std::size_t>(n));
+  update_.resize(static_cast<std::size_t>(n));
+}
+
+void Trainer::run(Worker& worker) {
+  problem_.initial_weights(weights_);
+  worker.initialize(weights_);
+  const auto start_ns = clock_.now_ns();
+  for (Iteration i = 0; i < options_.iterations; ++i) {
+    const auto begin_ns = clock_.now_ns();
+    IterationReport report{.iteration = i, .lr = schedule_->at(i)};
+    report.loss = compute(worker, i);
+    report.compute_ns = clock_.now_ns() - begin_ns;
+    worker.push_pull(update_, weights_);
+    report.transfer = worker.last_transfer();
+    record(report, begin_ns);
+    if (worker.index().value == 0 && options_.eval_every > 0 && (i + 1) % options_.eval_every == 0 &&
+        i + 1 < options_.iterations)
+      evaluate(i + 1, weights_);
+  }
+  totals_.total_ns = clock_.now_ns() - start_ns;
+}
+
+double Trainer::compute(Worker& worker, Iteration i) {
+  const auto begin_ns = clock_.now_ns();
+  const double loss = problem_.gradient(weights_, i, update_);
+  if (!std::isfinite(loss))
+    throw RunError(fmt::format("the loss of worker {} at iteration {} is {}; lower --lr, or warm up", worker.index().value,
+                               i, loss));
+  if (problem_.moves_weights()) rule_->step(weights_, update_, schedule_->at(i), update_);
+  clock_.sleep_ns(straggler_.delay_ns(worker.index(), i, clock_.now_ns() - begin_ns));
+  return loss;
+}
+
+void Trainer::record(const IterationReport& report, std::int64_t begin_ns) {
+  const auto& transfer = report.transfer;
+  ++totals_.iterations;
+  totals_.compute_ns += report.compute_ns;
+  totals_.push_ns += transfer.push_ns;
+  totals_.wait_ns += transfer.wait_ns;
+  totals_.pull_ns += transfer.pull_ns;
+  totals_.bytes += transfer.bytes;
+  totals_.last_loss = report.loss;
+  const auto now_ns = clock_.now_ns();
+  if (trace_ != nullptr) {
+    trace_->add(trace::IterationRow{.iteration = static_cast<std::uint32_t>(report.iteration),
+                                    .begin_ns = static_cast<std::uint64_t>(begin_ns),
+                                    .compute_ns = static_cast<std::uint64_t>(report.compute_ns),
+                                    .push_ns = static_cast<std::uint64_t>(transfer.push_ns),
+                                    .wait_ns = static_cast<std::uint64_t>(transfer.wait_ns),
+                                    .pull_ns = static_cast<std::uint64_t>(transfer.pull_ns),
+                                    .loss = static_cast<float>(report.loss),
+                                    .lr = static_cast<float>(report.lr),
+                                    .bytes = transfer.bytes});
+    trace_->maybe_flush(now_ns);
+  }
+  if (observer_ == nullptr) return;
+  auto told = report;
+  told.now_ns = now_ns;
+  observer_->on_iteration(told);
+}
+
+std::optional<Evaluation> Trainer::evaluate(Iteration iteration, std::span<const float> weights) {
+  const auto result = problem_.evaluate(weights);
+  if (!result) return result;
+  if (trace_ != nullptr)
+    trace_->add(trace::EvaluationRow{.iteration = static_cast<std::uint32_t>(iteration),
+                                     .time_ns = static_cast<std::uint64_t>(clock_.now_ns()),
+                                     .test_loss = static_cast<float>(result->loss),
+                                     .test_accuracy = static_cast<float>(result->accuracy)});
+  if (observer_ != nullptr) observer_->on_evaluation(iteration, *result);
+  return result;
+}
+
+}  // namespace fluentps::train
