@@ -34,6 +34,8 @@ class Problem {
   /// Iterations of one pass over the training data; 0 where there is no data set.
   virtual Iteration iterations_per_epoch() const = 0;
   virtual std::string description() const = 0;
+  /// False where the gradient stands for nothing: it is then pushed as it is, without an optimizer's pass over it.
+  virtual bool moves_weights() const { return true; }
   /// What this worker holds besides the weights and a checkpoint must keep (running statistics of batch normalization):
   /// name and float32 view, valid while the problem lives.
   virtual std::vector<std::pair<std::string, std::span<float>>> local_state() { return {}; }

@@ -53,6 +53,8 @@ class Synthetic : public Problem {
   std::optional<Evaluation> evaluate(std::span<const float>) override { return std::nullopt; }
   Iteration iterations_per_epoch() const override { return 0; }
 
+  bool moves_weights() const override { return false; }
+
   std::string description() const override {
     const std::int64_t n = std::accumulate(tensors_.begin(), tensors_.end(), std::int64_t{0},
                                            [](std::int64_t sum, const TensorSpec& t) { return sum + t.size(); });

@@ -1,0 +1,197 @@
+/// A network on a data set: loss, gradient and evaluation by libtorch.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "train/batches.hpp"
+#include "train/makers.hpp"
+#include "train/network.hpp"
+#include "train/random.hpp"
+
+namespace fluentps::train {
+namespace {
+
+constexpr std::int64_t kEvaluationBatch = 250;
+constexpr std::string_view kScriptPrefix = "torchscript:";
+
+/// Normal with variance 2/fan_in (He et al. 2015) for matrices and filters, 1 for the scales of normalizations, 0 for
+/// everything else of one dimension. Drawn by our own generator: libtorch's depends on the vector width.
+void draw_initial(const NamedTensors& parameters, std::uint64_t seed, float* into) {
+  Random random{kWeightStream, seed};
+  for (const auto& [name, tensor] : parameters) {
+    const std::int64_t count = tensor.numel();
+    if (tensor.dim() >= 2) {
+      const double deviation = std::sqrt(2.0 * static_cast<double>(tensor.size(0)) / static_cast<double>(count));
+      for (std::int64_t j = 0; j < count; ++j) into[j] = static_cast<float>(deviation * random.normal());
+    } else {
+      std::fill(into, into + count, name.ends_with("weight") ? 1.0F : 0.0F);
+    }
+    into += count;
+  }
+}
+
+class NetworkProblem : public Problem {
+ public:
+  NetworkProblem(const ProblemOptions& options, std::shared_ptr<const DataSets> sets, std::unique_ptr<Network> network)
+      : options_(options),
+        sets_(std::move(sets)),
+        network_(std::move(network)),
+        order_({sets_->train.size(), options.workers, options.batch_size}, options.seed),
+        augmentation_(parse_augmentation(options.augment, sets_->name)),
+        named_parameters_(network_->parameters()) {
+    for (const auto& [name, tensor] : named_parameters_) {
+      parameters_.push_back(tensor);
+      size_ += tensor.numel();
+    }
+    initial_.resize(static_cast<std::size_t>(size_));
+    if (network_->initialised()) {
+      copy_out(parameters_, initial_.data());
+    } else {
+      draw_initial(named_parameters_, options.seed, initial_.data());
+    }
+    images_ = image_tensor(options.batch_size);
+    labels_ = torch::empty({options.batch_size}, torch::kInt64);
+  }
+
+  std::vector<TensorSpec> tensors() const override {
+    std::vector<TensorSpec> specs;
+    for (const auto& [name, tensor] : named_parameters_) specs.push_back({name, tensor.sizes().vec()});
+    return specs;
+  }
+
+  void initial_weights(std::span<float> weights) override {
+    require_size(weights.size());
+    std::copy(initial_.begin(), initial_.end(), weights.begin());
+  }
+
+  double gradient(std::span<const float> weights, Iteration i, std::span<float> gradient) override {
+    require_size(weights.size());
+    require_size(gradient.size());
+    set_weights(weights);
+    load_batch(i);
+    network_->set_training(true);
+    const auto loss = torch::nn::functional::cross_entropy(network_->forward(images_), labels_);
+    const auto gradients = torch::autograd::grad({loss}, parameters_, {}, c10::nullopt, false, /*allow_unused=*/true);
+    copy_out(gradients, gradient.data());
+    return loss.item<double>();
+  }
+
+  std::optional<Evaluation> evaluate(std::span<const float> weights) override {
+    require_size(weights.size());
+    set_weights(weights);
+    const torch::NoGradGuard no_grad;
+    network_->set_training(false);
+    std::int64_t count = sets_->test.size();
+    if (options_.evaluation_limit > 0) count = std::min<std::int64_t>(count, options_.evaluation_limit);
+    Evaluation sum;
+    for (std::int64_t first = 0; first < count; first += kEvaluationBatch) {
+      const Evaluation part = evaluate_range(first, std::min(kEvaluationBatch, count - first));
+      sum.loss += part.loss;
+      sum.accuracy += part.accuracy;
+    }
+    return Evaluation{sum.loss / static_cast<double>(count), sum.accuracy / static_cast<double>(count)};
+  }
+
+  Iteration iterations_per_epoch() const override { return order_.iterations_per_epoch(); }
+
+  std::string description() const override {
+    const auto& form = sets_->train.form;
+    return fmt::format("{}, {} parameters in {} tensors; {}, {} training and {} test images of {}x{}x{}", options_.model,
+                       size_, parameters_.size(), sets_->name, sets_->train.size(), sets_->test.size(), form.channels,
+                       form.height, form.width);
+  }
+
+  std::vector<std::pair<std::string, std::span<float>>> local_state() override {
+    std::vector<std::pair<std::string, std::span<float>>> state;
+    for (const auto& [name, tensor] : network_->buffers()) {
+      if (tensor.scalar_type() != torch::kFloat32 || !tensor.is_contiguous()) continue;
+      state.emplace_back(name, std::span(tensor.data_ptr<float>(), static_cast<std::size_t>(tensor.numel())));
+    }
+    return state;
+  }
+
+ private:
+  torch::Tensor image_tensor(std::int64_t count) const {
+    const auto& form = sets_->train.form;
+    return torch::empty({count, form.channels, form.height, form.width}, torch::kFloat32);
+  }
+
+  void require_size(std::size_t size) const {
+    if (size == static_cast<std::size_t>(size_)) return;
+    throw std::invalid_argument(fmt::format("{} has {} parameters, called with {}", options_.model, size_, size));
+  }
+
+  void set_weights(std::span<const float> weights) {
+    const float* from = weights.data();
+    for (auto& tensor : parameters_) {
+      std::memcpy(tensor.data_ptr<float>(), from, tensor.nbytes());
+      from += tensor.numel();
+    }
+  }
+
+  /// A tensor that the loss does not depend on has no gradient: zero.
+  void copy_out(const std::vector<torch::Tensor>& tensors, float* into) const {
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
+      const auto count = parameters_[t].numel();
+      if (tensors[t].defined()) {
+        const auto contiguous = tensors[t].contiguous();
+        std::memcpy(into, contiguous.data_ptr<float>(), contiguous.nbytes());
+      } else {
+        std::fill(into, into + count, 0.0F);
+      }
+      into += count;
+    }
+  }
+
+  void load_batch(Iteration i) {
+    const auto part = order_.part(i, options_.worker);
+    float* pixels = images_.data_ptr<float>();
+    auto* labels = labels_.data_ptr<std::int64_t>();
+    const std::uint64_t first = std::uint64_t{options_.worker.value} * options_.batch_size;
+    for (std::size_t j = 0; j < part.size(); ++j) {
+      prepare_augmented(*sets_, part[j], augmentation_, {options_.seed, i, first + j}, pixels);
+      pixels += sets_->train.form.pixels();
+      labels[j] = sets_->train.labels[part[j]];
+    }
+  }
+
+  /// Sums, not means, over `count` test images.
+  Evaluation evaluate_range(std::int64_t first, std::int64_t count) {
+    auto images = image_tensor(count);
+    auto labels = torch::empty({count}, torch::kInt64);
+    for (std::int64_t j = 0; j < count; ++j) {
+      prepare_image(*sets_, sets_->test, first + j, images.data_ptr<float>() + j * sets_->test.form.pixels());
+      labels.data_ptr<std::int64_t>()[j] = sets_->test.labels[static_cast<std::size_t>(first + j)];
+    }
+    const auto logits = network_->forward(images);
+    const auto options = torch::nn::functional::CrossEntropyFuncOptions().reduction(torch::kSum);
+    return {torch::nn::functional::cross_entropy(logits, labels, options).item<double>(),
+            logits.argmax(1).eq(labels).sum().item<double>()};
+  }
+
+  ProblemOptions options_;
+  std::shared_ptr<const DataSets> sets_;
+  std::unique_ptr<Network> network_;
+  DataOrder order_;
+  Augmentation augmentation_;
+  NamedTensors named_parameters_;
+  std::vector<torch::Tensor> parameters_;
+  std::int64_t size_ = 0;
+  std::vector<float> initial_;
+  torch::Tensor images_;
+  torch::Tensor labels_;
+};
+
+}  // namespace
+
+std::unique_ptr<Problem> make_network_problem(const ProblemOptions& options) {
+  auto sets = load_data_sets(options.dataset, options.data);
+  auto network = options.model.starts_with(kScriptPrefix)
+                     ? load_torchscript(options.model.substr(kScriptPrefix.size()), sets->train.form)
+                     : make_network(options.model, sets->train.form);
+  return std::make_unique<NetworkProblem>(options, std::move(sets), std::move(network));
+}
+
+}  // namespace fluentps::train
