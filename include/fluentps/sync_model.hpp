@@ -31,13 +31,16 @@ class SyncState {
   virtual Iteration v() const = 0;
   /// Pushes worker has completed, that is the iteration it pushes next.
   virtual Iteration progress(WorkerIndex worker) const = 0;
-  /// Largest progress of all workers.
+  /// Largest progress of the active workers; of all, once everyone has left.
   virtual Iteration fastest() const = 0;
-  /// Count[iteration]: completed pushes of that iteration; 0 outside the window [V, fastest].
+  /// Count[iteration]: completed pushes of that iteration, those of workers that left later included. 0 below V (late
+  /// pushes count for nothing) and where nobody has been yet.
   virtual std::uint32_t count(Iteration iteration) const = 0;
+  /// The part of count(iteration) that came from workers still active.
+  virtual std::uint32_t active_count(Iteration iteration) const = 0;
   /// Nanoseconds of the event being handled.
   virtual std::int64_t now_ns() const = 0;
-  /// Nanoseconds of the first push of iteration V, if there was one.
+  /// Nanoseconds of the first push of iteration V, if anybody has pushed it.
   virtual std::optional<std::int64_t> first_push_ns() const = 0;
   /// Uniform in [0, 1): the one coin of (seed, worker, iteration), the same on all servers; with coin=per-server also
   /// of the server. Drawing it again gives the same value.
@@ -62,20 +65,25 @@ class SyncModel {
   virtual ~SyncModel() = default;
   /// The spec that gives this model, in canonical form, e.g. "pssp:s=3,c=0.1".
   virtual std::string spec() const = 0;
-  /// Whether a pull of `worker` at iteration `i` is answered now. Must be monotone in V: once true it stays true.
+  /// Whether a pull of `worker` at iteration `i` is answered now. Must be monotone in V: once true it stays true. Not
+  /// asked where i < V: everybody's push is in, the controller answers by itself, and so strands no pull.
   virtual bool may_pull(const SyncState& state, WorkerIndex worker, Iteration i) const = 0;
   /// Whether a buffered pull may go under the soft release. Default: may_pull.
   virtual bool may_release(const SyncState& state, WorkerIndex worker, Iteration i) const {
     return may_pull(state, worker, i);
   }
   /// Smallest V at which the soft release lets a buffered pull of iteration i go, where that depends on nothing but V:
-  /// the controller then files it there and each release costs O(1). nullopt: re-checked at every event.
+  /// the controller then files it there and each release costs O(1). At most i + 1 is used: V > i always releases.
+  /// nullopt: re-checked at every event.
   virtual std::optional<Iteration> release_at(const SyncState&, WorkerIndex, Iteration) const { return std::nullopt; }
-  /// Whether V advances. Default: every active worker has pushed iteration V.
-  virtual bool may_advance(const SyncState& state) const { return state.count(state.v()) >= state.active_workers(); }
+  /// Whether V advances. Default: every active worker has pushed iteration V. Asked only while somebody has pushed it.
+  virtual bool may_advance(const SyncState& state) const {
+    return state.active_count(state.v()) >= state.active_workers();
+  }
   /// Time at which may_advance should be asked again although nothing arrived (partial:timeout_ms).
   virtual std::optional<std::int64_t> deadline_ns(const SyncState&) const { return std::nullopt; }
-  /// Told of every completed push, before may_advance is asked (dssp learns the push times).
+  /// Told of every completed push of an iteration it rules, counted already, before may_advance is asked (dssp learns
+  /// the push times).
   virtual void on_push(const SyncState&, WorkerIndex, Iteration) {}
   virtual Aggregation aggregation() const { return {}; }
 };

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "fluentps/sync_model.hpp"
@@ -45,18 +45,21 @@ class Controller {
 
   /// The push of iteration i of this worker is complete (all its chunks are in the shard or in the sum). May advance V
   /// and release delayed pulls: see take_grants. Returns false when it was late (i < V on arrival).
-  /// Throws ProtocolError, changing nothing: unknown worker, one that has left, i != progress(worker) (duplicate or gap).
+  /// Throws ProtocolError, changing nothing: unknown worker, one that has left, i != progress(worker) (duplicate or gap),
+  /// one that pushes on although its pull still waits (it would break the bound).
   bool push(WorkerIndex worker, Iteration i, std::int64_t now_ns);
 
   /// A pull of this worker at iteration i: the iteration it pushed last, -1 before its first push. Appends the grant
   /// when it is answered now, else buffers it. Returns whether it was answered now.
-  /// Throws ProtocolError: unknown worker, i != progress-1, a pull of this worker is already waiting.
+  /// Throws ProtocolError, changing nothing: unknown worker, i != progress-1, a pull of this worker is already waiting.
   bool pull(WorkerIndex worker, Iteration i, std::int64_t now_ns);
 
-  /// This worker will push no more; the conditions count without it from now on.
+  /// This worker will push no more; the conditions count without it from now on. May advance V and release delayed
+  /// pulls. A pull of its own that waits is still answered. Throws ProtocolError, changing nothing: unknown worker, one
+  /// that has left.
   void leave(WorkerIndex worker, std::int64_t now_ns);
 
-  /// Asks again what only time can change. Call at deadline_ns() or later.
+  /// Asks again what only time can change. Call at deadline_ns() or later; nullopt: nothing here waits for time.
   void tick(std::int64_t now_ns);
   std::optional<std::int64_t> deadline_ns() const;
 
@@ -65,7 +68,7 @@ class Controller {
 
   const SyncState& state() const;
   const SyncModel& model_at(Iteration i) const;
-  /// Delayed pulls that wait now.
+  /// Delayed pulls that wait now, by worker.
   std::vector<Grant> waiting() const;
   /// Total number of delayed pulls so far.
   std::uint64_t delayed_pulls() const;

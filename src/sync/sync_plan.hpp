@@ -3,11 +3,13 @@
 ///   ssp:s=3; server1=bsp; @2000 asp; server1@500=pssp:s=3,c=0.1
 ///
 /// Parts are separated by ';'. The first names the model of all servers from iteration 0. `@I SPEC` changes all servers
-/// from iteration I on, `serverK=SPEC` one server from 0, `serverK@I=SPEC` one server from I. The later part wins.
+/// from iteration I on, `serverK=SPEC` one server from 0, `serverK@I=SPEC` one server from I. Each part holds from its
+/// iteration on for ever, unless a later part says otherwise: the later part wins.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,7 +21,8 @@ namespace fluentps {
 
 class SyncPlan {
  public:
-  /// Throws UsageError: unknown model (names the nearest valid one), bad argument, server index >= servers.
+  /// Throws UsageError: unknown model (names the nearest valid one), bad argument, server index >= servers, a part that
+  /// is empty or malformed, a first part that is an exception.
   SyncPlan(std::string_view text, std::uint32_t workers, std::uint32_t servers);
 
   /// One stretch of iterations of one server.
@@ -37,11 +40,10 @@ class SyncPlan {
   struct Part {
     std::optional<ServerIndex> server;
     Iteration from = 0;
-    std::string model;
-    SyncArguments arguments;
+    std::string model;  ///< its spec, canonical
   };
   std::vector<Part> parts_;
-  std::uint32_t workers_ = 0;
+  std::uint32_t workers_;
 };
 
 /// One model from one spec ("pssp:s=3,c=0.1"). Throws UsageError.
