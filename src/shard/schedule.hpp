@@ -13,7 +13,7 @@ struct ScheduleOptions {
   /// constant | multistep:at=32000+48000,factor=0.1 | poly:power=2,end=0 | cosine:end=0
   std::string spec = "constant";
   /// "" none | "iterations=500" from lr/k up to lr, k = workers | "iterations=500,k=8" | "iterations=500,from=0.01"
-  std::string warmup;
+  std::string warmup{};
   double lr = 0.1;               ///< lr0, reached at the end of the warm-up
   Iteration iterations = 0;      ///< of the whole run: where poly and cosine end
   std::uint32_t workers = 1;     ///< N
