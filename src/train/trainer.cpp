@@ -36,7 +36,7 @@ Trainer::Trainer(const TrainerOptions& options, Problem& problem, Clock& clock, 
       trace_(trace),
       observer_(observer),
       schedule_(make_schedule(options.schedule)),
-      straggler_(options.straggler, options.seed) {
+      straggler_(options.straggler, options.seed, options.workers, options.worker) {
   const auto tensors = problem.tensors();
   const auto n = total_size(tensors);
   rule_ = make_update_rule(options.rule, n, layers_of(tensors));
@@ -70,7 +70,7 @@ double Trainer::compute(Worker& worker, Iteration i) {
     throw RunError(fmt::format("the loss of worker {} at iteration {} is {}; lower --lr, or warm up", worker.index().value,
                                i, loss));
   if (problem_.moves_weights()) rule_->step(weights_, update_, schedule_->at(i), update_);
-  clock_.sleep_ns(straggler_.delay_ns(worker.index(), i, clock_.now_ns() - begin_ns));
+  if (straggler_.active()) clock_.sleep_ns(straggler_.sleep_ns(i, clock_.now_ns() - begin_ns));
   return loss;
 }
 

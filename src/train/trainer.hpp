@@ -24,6 +24,8 @@ struct TrainerOptions {
   ScheduleOptions schedule;
   std::string straggler;         ///< spec, empty: none
   std::uint64_t seed = 1;
+  WorkerIndex worker;
+  std::uint32_t workers = 1;     ///< N
 };
 
 /// What an observer hears of every iteration.
@@ -33,7 +35,7 @@ struct IterationReport {
   double lr = 0;
   std::int64_t now_ns = 0;
   std::int64_t compute_ns = 0;   ///< stragglers included
-  Transfer transfer;
+  Transfer transfer = {};
 };
 
 class Observer {
@@ -53,7 +55,7 @@ struct TrainerTotals {
 
 class Trainer {
  public:
-  /// References outlive the trainer; `trace` and `observer` may be null.
+  /// References outlive the trainer; `trace` and `observer` may be null. Throws UsageError on options that do not fit.
   Trainer(const TrainerOptions& options, Problem& problem, Clock& clock, trace::WorkerTrace* trace, Observer* observer);
 
   /// Runs all iterations. Throws RunError when the loss is not finite, naming worker and iteration.
