@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "fluentps/error.hpp"
@@ -12,13 +13,13 @@
 namespace fluentps::train {
 
 DataOrder::DataOrder(const Shape& shape, std::uint64_t seed) : shape_(shape), seed_(seed) {
-  const std::int64_t global = std::int64_t{shape.workers} * shape.batch_size;
-  if (global < 1 || global > shape.images) {
-    throw UsageError(fmt::format("a global batch of {} workers x {} images = {} is larger than the {} training images: "
-                                 "lower --batch-size",
-                                 shape.workers, shape.batch_size, global, shape.images));
+  if (shape.workers == 0 || shape.batch_size == 0 || shape.batch_size > shape.images / shape.workers) {
+    throw UsageError(fmt::format("a global batch of {} workers x {} images does not fit the {} training images: give "
+                                 "each worker from 1 to {} by --batch-size",
+                                 shape.workers, shape.batch_size, shape.images,
+                                 shape.images / std::max<std::int64_t>(shape.workers, 1)));
   }
-  iterations_per_epoch_ = shape.images / global;
+  iterations_per_epoch_ = shape.images / (std::int64_t{shape.workers} * shape.batch_size);
 }
 
 /// Fisher and Yates, written out because std::shuffle differs between libraries.

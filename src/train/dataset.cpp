@@ -34,8 +34,8 @@ DataSets load_mnist_like(const std::string& name, const fs::path& directory, Mom
                          const std::string& advice) {
   constexpr std::int64_t kClasses = 10;
   const auto read = [&](const std::string& part) {
-    return read_idx(find_idx(directory, part + "-images-idx3-ubyte", advice),
-                    find_idx(directory, part + "-labels-idx1-ubyte", advice), kClasses);
+    const fs::path images = find_idx(directory, part + "-images-idx3-ubyte", advice);
+    return read_idx(images, find_idx(directory, part + "-labels-idx1-ubyte", advice), kClasses);
   };
   return {.name = name,
           .train = read("train"),
