@@ -18,16 +18,17 @@ struct WriterOptions {
   std::string path;               ///< of the new file; must not exist
   std::int64_t flush_ns = 2'000'000'000;  ///< rows older than this are on disk (0: every row at once)
   Attributes attributes;          ///< strings
-  std::uint64_t clock_offset_ns = 0;
+  std::int64_t clock_offset_ns = 0;  ///< this rank's clock minus rank 0's
 };
 
 class RankFile;  // the HDF5 side, private to the room
 
-/// Rows of a worker. All calls by the rank that owns it; throws Hdf5Error naming the path.
+/// Rows of a worker. All calls by the rank that owns it; throws Hdf5Error (src/trace/hdf5_error.hpp) naming the path.
+/// After a failed write the trace is closed: it holds what the last flush wrote, and nothing more can be added.
 class WorkerTrace {
  public:
   explicit WorkerTrace(const WriterOptions& options);
-  ~WorkerTrace();  ///< closes, logs instead of throwing
+  ~WorkerTrace();  ///< flushes and closes without the done mark; logs instead of throwing
   void add(const IterationRow& row);
   void add(const WorkerPullRow& row);
   void add(const EvaluationRow& row);
