@@ -1,0 +1,99 @@
+#include "apps/bench/bench_app.hpp"
+
+#include <fmt/format.h>
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+
+#include "apps/bench/measure.hpp"
+#include "apps/bench/references.hpp"
+#include "fluentps/error.hpp"
+#include "net/roles.hpp"
+
+namespace fluentps::app {
+namespace {
+
+constexpr double kGiga = 1e9;
+constexpr double kMoved_bytes = 4e9;
+constexpr int kFewest = 10;
+constexpr int kMost = 2000;
+
+int repeats(const BenchConfig& config, std::int64_t parameters, std::uint32_t workers) {
+  if (config.repeat > 0) return config.repeat;
+  const double bytes = 8.0 * static_cast<double>(parameters) * workers;
+  return std::clamp(static_cast<int>(kMoved_bytes / bytes), kFewest, kMost);
+}
+
+/// Bytes that all workers push and pull in one iteration.
+double iteration_bytes(const Measurement& m, std::uint32_t workers) {
+  return 2.0 * sizeof(float) * static_cast<double>(m.parameters) * workers;
+}
+
+void print_measurement(const Measurement& m, std::uint32_t workers) {
+  fmt::print("{} parameters, {} iterations, transport {}\n", m.parameters, m.repeat, m.transport);
+  fmt::print("  {:.1f} iterations/s, {:.2f} GB/s, latency p50 {:.1f} us, p90 {:.1f}, p99 {:.1f}; push {:.0f} %, wait {:.0f} %, "
+             "pull {:.0f} %\n",
+             m.iterations_per_s(), iteration_bytes(m, workers) * m.iterations_per_s() / kGiga, m.percentile_s(50) * 1e6,
+             m.percentile_s(90) * 1e6, m.percentile_s(99) * 1e6, m.push_share * 100, m.wait_share * 100, m.pull_share * 100);
+}
+
+/// Ratios of the time of one iteration, so 1 is as good as the reference and larger is slower.
+void print_references(const Measurement& m, const References& r, std::uint32_t workers) {
+  const double iteration_s = m.seconds / m.repeat;
+  const double apply_s = 3.0 * sizeof(float) * static_cast<double>(m.parameters) / (r.triad_one_gbs * kGiga);
+  fmt::print("  memcpy {:.1f} GB/s one core, {:.1f} all; triad {:.1f} one, {:.1f} all\n", r.memcpy_one_gbs, r.memcpy_all_gbs,
+             r.triad_one_gbs, r.triad_all_gbs);
+  fmt::print("  raw put {:.1f} us, get {:.1f} us, all workers put+get {:.1f} us; send+recv {:.1f} us; allreduce {:.1f} us\n",
+             r.put_s * 1e6, r.get_s * 1e6, r.put_get_all_s * 1e6, r.pingpong_s * 1e6, r.allreduce_s * 1e6);
+  fmt::print("  iteration / (put + apply at triad speed + get)   {:.2f}\n", iteration_s / (r.put_s + apply_s + r.get_s));
+  fmt::print("  iteration / (all workers' put + get)             {:.2f}  ({:.0f} % of their bandwidth)\n",
+             iteration_s / r.put_get_all_s, 100 * r.put_get_all_s / iteration_s);
+  fmt::print("  iteration / two-sided ping-pong                  {:.2f}\n", iteration_s / r.pingpong_s);
+  if (workers > 1)
+    fmt::print("  iteration / (allreduce + local update)           {:.2f}\n",
+               iteration_s / (r.allreduce_s + r.local_update_s));
+}
+
+void append_csv(const std::string& path, const Measurement& m, const References& r, std::uint32_t servers,
+                std::uint32_t workers) {
+  const bool fresh = !std::ifstream(path).good();
+  std::ofstream out(path, std::ios::app);
+  if (fresh)
+    out << "servers,workers,parameters,repeat,iterations_per_s,gbytes_per_s,p50_us,p90_us,p99_us,put_us,get_us,"
+           "put_get_all_us,pingpong_us,allreduce_us,local_update_us,memcpy_one_gbs,memcpy_all_gbs,triad_one_gbs,"
+           "triad_all_gbs\n";
+  out << fmt::format("{},{},{},{},{:.3f},{:.4f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},"
+                     "{:.3f},{:.3f}\n",
+                     servers, workers, m.parameters, m.repeat, m.iterations_per_s(),
+                     iteration_bytes(m, workers) * m.iterations_per_s() / kGiga, m.percentile_s(50) * 1e6,
+                     m.percentile_s(90) * 1e6, m.percentile_s(99) * 1e6, r.put_s * 1e6, r.get_s * 1e6, r.put_get_all_s * 1e6,
+                     r.pingpong_s * 1e6, r.allreduce_s * 1e6, r.local_update_s * 1e6, r.memcpy_one_gbs, r.memcpy_all_gbs,
+                     r.triad_one_gbs, r.triad_all_gbs);
+  if (!out) throw UsageError(fmt::format("cannot write --csv {}", path));
+}
+
+}  // namespace
+
+int run_bench(const BenchConfig& config) {
+  const auto roles = split_roles(MPI_COMM_WORLD, config.session.servers, parse_placement(config.session.placement));
+  const bool speaks = roles.role == Role::kWorker && roles.index == 0;
+  const auto workers = roles.worker_count();
+  if (speaks)
+    fmt::print("fluentps-bench: {} servers, {} workers, sync {}\n", roles.server_count(), workers, config.session.sync);
+  for (const auto parameters : config.sizes) {
+    const int repeat = repeats(config, parameters, workers);
+    References references;
+    if (config.references) references = measure_references(roles, parameters, std::min(repeat, 200));
+    const auto measured = measure_push_pull(config.session, parameters, repeat);
+    if (!speaks) continue;
+    print_measurement(measured, workers);
+    if (config.references) print_references(measured, references, workers);
+    if (!config.csv.empty()) append_csv(config.csv, measured, references, roles.server_count(), workers);
+    std::fflush(stdout);
+  }
+  return kExitDone;
+}
+
+}  // namespace fluentps::app

@@ -1,0 +1,158 @@
+#include "apps/bench/references.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#include "net/mpi_error.hpp"
+#include "net/window.hpp"
+#include "shard/kernels.hpp"
+#include "shard/shard_map.hpp"
+
+namespace fluentps::app {
+namespace {
+
+constexpr int kTag = 11;
+constexpr std::int64_t kBandwidthElements = 1 << 24;  // 64 MiB a buffer: beyond the caches
+constexpr double kGiga = 1e9;
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// Median seconds of `step` on this rank, after one warm-up.
+double time_steps(int repeat, const std::function<void()>& step) {
+  std::vector<double> seconds;
+  step();
+  for (int k = 0; k < repeat; ++k) {
+    const double begin = MPI_Wtime();
+    step();
+    seconds.push_back(MPI_Wtime() - begin);
+  }
+  return median(std::move(seconds));
+}
+
+double reduce(double value, MPI_Op op, MPI_Comm comm) {
+  double result = 0;
+  FLUENTPS_MPI(MPI_Allreduce(&value, &result, 1, MPI_DOUBLE, op, comm));
+  return result;
+}
+
+/// Runs on the ranks for which `mine` holds while the others stay inside MPI.
+double timed_by(const Roles& roles, bool mine, int repeat, const std::function<void()>& step) {
+  FLUENTPS_MPI(MPI_Barrier(roles.job.get()));
+  const double seconds = mine ? time_steps(repeat, step) : 0;
+  return reduce(seconds, MPI_MAX, roles.job.get());
+}
+
+void measure_memory(const Roles& roles, References& result, int repeat) {
+  const auto elements = static_cast<std::size_t>(kBandwidthElements);
+  std::vector<float> a(elements, 1.0F), b(elements, 2.0F), c(elements, 3.0F);
+  const double copied = 2.0 * sizeof(float) * static_cast<double>(elements);
+  const double triad = 3.0 * sizeof(float) * static_cast<double>(elements);
+  const auto copy_step = [&] { std::memcpy(a.data(), b.data(), elements * sizeof(float)); };
+  const bool first = roles.job.rank() == 0;
+  result.memcpy_one_gbs = copied / timed_by(roles, first, repeat, copy_step) / kGiga;
+  // apply alone moves as a triad does: two streams read, one written.
+  result.triad_one_gbs = triad / timed_by(roles, first, repeat, [&] { kernels::apply(a, c, 0.5F); }) / kGiga;
+  FLUENTPS_MPI(MPI_Barrier(roles.job.get()));
+  result.memcpy_all_gbs = reduce(copied / time_steps(repeat, copy_step) / kGiga, MPI_SUM, roles.job.get());
+  FLUENTPS_MPI(MPI_Barrier(roles.job.get()));
+  result.triad_all_gbs =
+      reduce(triad / time_steps(repeat, [&] { kernels::apply(a, c, 0.5F); }) / kGiga, MPI_SUM, roles.job.get());
+}
+
+/// The servers' windows, cut as the shards are, and one buffer of n elements per worker.
+class RawTransfers {
+ public:
+  RawTransfers(const Roles& roles, std::int64_t n)
+      : roles_(roles),
+        map_({{"w", {n}}}, roles.server_count(), Slicing::kEps),
+        is_server_(roles.role == Role::kServer),
+        window_(roles.job.get(), is_server_ ? map_.shard_size(ServerIndex{roles.index}) * kFloat : 0, "reference"),
+        buffer_(static_cast<std::size_t>(is_server_ ? 0 : n), 1.0F) {}
+
+  void put() {
+    each_slice([&](int target, std::span<float> part) { window_.put(target, 0, std::as_bytes(part)); });
+  }
+  void get() {
+    each_slice([&](int target, std::span<float> part) { window_.get(target, 0, std::as_writable_bytes(part)); });
+  }
+
+ private:
+  static constexpr std::int64_t kFloat = sizeof(float);
+
+  void each_slice(const std::function<void(int, std::span<float>)>& move) {
+    for (std::uint32_t k = 0; k < roles_.server_count(); ++k) {
+      const auto m = (roles_.index + k) % roles_.server_count();
+      for (const auto& slice : map_.slices(ServerIndex{m}))
+        move(roles_.rank_of_server[m],
+             std::span(buffer_).subspan(static_cast<std::size_t>(slice.offset), static_cast<std::size_t>(slice.count)));
+    }
+    for (const int target : roles_.rank_of_server) window_.flush(target);
+  }
+
+  const Roles& roles_;
+  ShardMap map_;
+  bool is_server_;
+  Window window_;
+  std::vector<float> buffer_;
+};
+
+void measure_one_sided(const Roles& roles, std::int64_t n, int repeat, References& result) {
+  RawTransfers raw(roles, n);
+  const bool worker = roles.role == Role::kWorker;
+  const bool worker0 = worker && roles.index == 0;
+  result.put_s = timed_by(roles, worker0, repeat, [&] { raw.put(); });
+  result.get_s = timed_by(roles, worker0, repeat, [&] { raw.get(); });
+  result.put_get_all_s = timed_by(roles, worker, repeat, [&] {
+    raw.put();
+    raw.get();
+  });
+}
+
+void measure_two_sided(const Roles& roles, std::int64_t n, int repeat, References& result) {
+  std::vector<float> buffer(static_cast<std::size_t>(n), 1.0F);
+  const auto count = static_cast<int>(n);
+  const int server = roles.rank_of_server[0];
+  const int worker = roles.rank_of_worker[0];
+  const int rank = roles.job.rank();
+  FLUENTPS_MPI(MPI_Barrier(roles.job.get()));
+  double seconds = 0;
+  if (rank == worker || rank == server)
+    seconds = time_steps(repeat, [&] {
+      if (rank == worker) {
+        FLUENTPS_MPI(MPI_Send(buffer.data(), count, MPI_FLOAT, server, kTag, roles.job.get()));
+        FLUENTPS_MPI(MPI_Recv(buffer.data(), count, MPI_FLOAT, server, kTag, roles.job.get(), MPI_STATUS_IGNORE));
+      } else {
+        FLUENTPS_MPI(MPI_Recv(buffer.data(), count, MPI_FLOAT, worker, kTag, roles.job.get(), MPI_STATUS_IGNORE));
+        FLUENTPS_MPI(MPI_Send(buffer.data(), count, MPI_FLOAT, worker, kTag, roles.job.get()));
+      }
+    });
+  result.pingpong_s = reduce(rank == worker ? seconds : 0, MPI_MAX, roles.job.get());
+
+  std::vector<float> sum(buffer.size());
+  seconds = 0;
+  if (roles.role == Role::kWorker)
+    seconds = time_steps(repeat, [&] {
+      FLUENTPS_MPI(MPI_Allreduce(buffer.data(), sum.data(), count, MPI_FLOAT, MPI_SUM, roles.workers.get()));
+    });
+  result.allreduce_s = reduce(seconds, MPI_MAX, roles.job.get());
+  result.local_update_s = timed_by(roles, rank == worker, repeat, [&] { kernels::apply(buffer, sum, 0.5F); });
+}
+
+}  // namespace
+
+References measure_references(const Roles& roles, std::int64_t n, int repeat) {
+  References result;
+  measure_memory(roles, result, std::min(repeat, 10));
+  measure_one_sided(roles, n, repeat, result);
+  measure_two_sided(roles, n, repeat, result);
+  return result;
+}
+
+}  // namespace fluentps::app
