@@ -9,11 +9,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <string_view>
 
 #include "trace/reader.hpp"
+#include "trace/replace_file.hpp"
 #include "trace/source_file.hpp"
 
 namespace fluentps::trace {
@@ -110,11 +110,6 @@ void write_root(hid_t root, const std::vector<Attributes>& ranks, const std::str
   write_integer(root, "ranks", static_cast<std::int64_t>(ranks.size()), path);
 }
 
-struct Merged {
-  std::string path;
-  std::vector<std::string> notes;
-};
-
 /// Writes all ranks to `path`; with `tolerant` it leaves out files that cannot be read.
 void write_merged(const std::vector<std::string>& files, const std::string& path, bool tolerant, std::vector<std::string>& notes) {
   const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "H5Pcreate", path);
@@ -139,31 +134,13 @@ void write_merged(const std::vector<std::string>& files, const std::string& path
   check_hdf5(file.reset(), "H5Fclose", path);
 }
 
-void bring_to_disk(const std::string& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  const bool synced = descriptor >= 0 && ::fsync(descriptor) == 0;
-  const int error = errno;
-  if (descriptor >= 0) ::close(descriptor);
-  if (!synced) throw RunError(fmt::format("{} cannot be brought to the disk: {}", path, std::strerror(error)));
-}
-
-Merged merge_files(const std::string& run_dir, bool tolerant) {
+Recovery merge_files(const std::string& run_dir, bool tolerant) {
   quiet_hdf5();
   const auto files = rank_files(run_dir);
   if (files.empty()) throw UsageError(fmt::format("the folder {} holds no rank-*.h5 to merge", run_dir));
-  Merged merged{.path = (fs::path(run_dir) / "run.h5").string(), .notes = {}};
-  const auto temporary = fmt::format("{}.{}.tmp", merged.path, ::getpid());
-  try {
-    write_merged(files, temporary, tolerant, merged.notes);
-    bring_to_disk(temporary);
-    fs::rename(temporary, merged.path);
-  } catch (const fs::filesystem_error& error) {
-    ::unlink(temporary.c_str());
-    throw RunError(fmt::format("{} cannot be renamed to {}: {}", temporary, merged.path, error.code().message()));
-  } catch (...) {
-    ::unlink(temporary.c_str());
-    throw;
-  }
+  Recovery merged{.merged = (fs::path(run_dir) / "run.h5").string(), .notes = {}};
+  replace_file(merged.merged,
+               [&](const std::string& temporary) { write_merged(files, temporary, tolerant, merged.notes); });
   return merged;
 }
 
@@ -192,11 +169,10 @@ bool in_use(const std::string& path) {
 
 }  // namespace
 
-std::string merge(const std::string& run_dir) { return merge_files(run_dir, false).path; }
+std::string merge(const std::string& run_dir) { return merge_files(run_dir, false).merged; }
 
 Recovery recover(const std::string& run_dir) {
-  auto merged = merge_files(run_dir, true);
-  Recovery recovery{.merged = merged.path, .notes = std::move(merged.notes)};
+  auto recovery = merge_files(run_dir, true);
   for (const auto& path : rank_files(run_dir)) {
     try {
       const SourceFile readable(path);

@@ -84,4 +84,6 @@ Attributes provenance() {
           {"origin_utc", utc_text()}};
 }
 
+std::string version_text() { return fmt::format("fluentps {}\n{}\n", FLUENTPS_GIT, versions_text()); }
+
 }  // namespace fluentps::trace
