@@ -16,14 +16,15 @@ namespace {
 constexpr std::int64_t kEvaluationBatch = 250;
 constexpr std::string_view kScriptPrefix = "torchscript:";
 
-/// Normal with variance 2/fan_in (He et al. 2015) for matrices and filters, 1 for the scales of normalizations, 0 for
-/// everything else of one dimension. Drawn by our own generator: libtorch's depends on the vector width.
-void draw_initial(const NamedTensors& parameters, std::uint64_t seed, float* into) {
+/// Matrices: normal with variance 1/fan_in (LeCun et al. 1998); filters: gain/fan_in. 1 for the scales of normalizations,
+/// one dimension. Drawn by our own generator: libtorch's depends on the vector width.
+void draw_initial(const NamedTensors& parameters, double filter_gain, std::uint64_t seed, float* into) {
   Random random{kWeightStream, seed};
   for (const auto& [name, tensor] : parameters) {
     const std::int64_t count = tensor.numel();
     if (tensor.dim() >= 2) {
-      const double deviation = std::sqrt(2.0 * static_cast<double>(tensor.size(0)) / static_cast<double>(count));
+      const double fan_in = static_cast<double>(count) / static_cast<double>(tensor.size(0));
+      const double deviation = std::sqrt((tensor.dim() == 2 ? 1.0 : filter_gain) / fan_in);
       for (std::int64_t j = 0; j < count; ++j) into[j] = static_cast<float>(deviation * random.normal());
     } else {
       std::fill(into, into + count, name.ends_with("weight") ? 1.0F : 0.0F);
@@ -31,6 +32,10 @@ void draw_initial(const NamedTensors& parameters, std::uint64_t seed, float* int
     into += count;
   }
 }
+
+/// 2 (He et al. 2015) where normalizations follow the filters, else 1 (Caffe's "xavier"): with 2, LeNet's filters, which no
+/// rectifiers follow, would start with logits far too large.
+double filter_gain(Network& network) { return network.buffers().empty() ? 1.0 : 2.0; }
 
 class NetworkProblem : public Problem {
  public:
@@ -49,7 +54,7 @@ class NetworkProblem : public Problem {
     if (network_->initialised()) {
       copy_out(parameters_, initial_.data());
     } else {
-      draw_initial(named_parameters_, options.seed, initial_.data());
+      draw_initial(named_parameters_, filter_gain(*network_), options.seed, initial_.data());
     }
     images_ = image_tensor(options.batch_size);
     labels_ = torch::empty({options.batch_size}, torch::kInt64);
