@@ -18,6 +18,7 @@
 #include "ps/session_setup.hpp"
 #include "ps/worker_client.hpp"
 #include "trace/merge.hpp"
+#include "trace/run_dir.hpp"
 
 namespace fluentps {
 

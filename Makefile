@@ -1,0 +1,151 @@
+# FluentPS. `make help` lists the targets; everything is written below build/.
+ifeq ($(filter -j%,$(MAKEFLAGS)),)
+MAKEFLAGS += -j$(shell nproc)
+endif
+SHELL := /bin/bash
+.DEFAULT_GOAL := all
+
+DEBUG ?= 0
+SAN ?=
+BUILD := build$(if $(SAN),/san-$(SAN))$(if $(filter 1,$(DEBUG)),/debug)
+
+# --- Dependencies: found here, each overridable on the command line ----------------------------------------------------
+MPICXX ?= mpicxx
+CXX_WRAP := $(shell command -v ccache 2>/dev/null)
+MPI_CFLAGS ?= $(shell $(MPICXX) --showme:compile 2>/dev/null) -DOMPI_SKIP_MPICXX
+MPI_LIBS ?= $(shell $(MPICXX) --showme:link 2>/dev/null)
+HDF5_CFLAGS ?= $(shell pkg-config --cflags hdf5-serial 2>/dev/null || pkg-config --cflags hdf5 2>/dev/null)
+HDF5_LIBS ?= $(shell pkg-config --libs hdf5-serial 2>/dev/null || pkg-config --libs hdf5 2>/dev/null || echo -lhdf5)
+BOOST_LIBS ?= -lboost_program_options
+FMT_LIBS ?= -lfmt
+ZLIB_LIBS ?= -lz
+TORCH_DIR ?= /usr
+TORCH_CFLAGS ?= $(if $(filter /usr,$(TORCH_DIR)),,-isystem $(TORCH_DIR)/include) -isystem $(TORCH_DIR)/include/torch/csrc/api/include
+TORCH_LIBS ?= -L$(TORCH_DIR)/lib -Wl,-rpath,$(TORCH_DIR)/lib -ltorch -ltorch_cpu -lc10
+PYTHON ?= /usr/bin/python3
+
+PACKAGES := g++ make git ca-certificates pkg-config openmpi-bin libopenmpi-dev libucx-dev libhdf5-dev hdf5-tools \
+  libboost-program-options-dev libtorch-dev libfmt-dev zlib1g-dev libgtest-dev libbenchmark-dev dataset-fashion-mnist \
+  python3 python3-h5py python3-matplotlib python3-numpy python3-pandas python3-pytest libsimgrid-dev ccache procps
+
+# --- Flags --------------------------------------------------------------------------------------------------------------
+OPTIMIZE := $(if $(filter 1,$(DEBUG)),-O0,-O3)
+SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all)
+CXXFLAGS ?= -g1
+# GCC 12 sees an overflow in fmt 9's format specs that is none (-Wstringop-overflow).
+ALL_CXXFLAGS = -std=c++20 $(OPTIMIZE) $(CXXFLAGS) -Wall -Wextra -Wpedantic -Wno-stringop-overflow -ffp-contract=off $(SANFLAGS) -Iinclude -Isrc \
+  $(MPI_CFLAGS) $(HDF5_CFLAGS) -MMD -MP
+LDLIBS_CORE = $(HDF5_LIBS) $(FMT_LIBS) $(MPI_LIBS) -pthread
+LDLIBS_TRAIN = $(TORCH_LIBS) $(ZLIB_LIBS)
+
+# --- Sources ------------------------------------------------------------------------------------------------------------
+ROOMS := sync shard net ps trace
+CORE_OBJ := $(patsubst %.cpp,$(BUILD)/obj/%.o,$(foreach room,$(ROOMS),$(wildcard src/$(room)/*.cpp)))
+TRAIN_OBJ := $(patsubst %.cpp,$(BUILD)/obj/%.o,$(wildcard src/train/*.cpp))
+CORE := $(BUILD)/lib/libfluentps.a
+TRAIN := $(BUILD)/lib/libfluentps-train.a
+APPS := $(patsubst src/apps/fluentps_%.cpp,%,$(wildcard src/apps/fluentps_*.cpp))
+PROGRAMS := $(foreach app,$(APPS),$(BUILD)/bin/fluentps-$(app))
+EXAMPLES := $(patsubst examples/%.cpp,$(BUILD)/examples/%,$(wildcard examples/*.cpp))
+UNIT_ROOMS := $(notdir $(patsubst %/,%,$(dir $(wildcard tests/unit/*/*_test.cpp))))
+UNIT_TESTS := $(foreach room,$(sort $(UNIT_ROOMS)),$(BUILD)/tests/unit-$(room))
+MPI_TESTS := $(patsubst tests/mpi/%_test.cpp,$(BUILD)/tests/mpi/%,$(wildcard tests/mpi/*_test.cpp))
+BENCHES := $(patsubst bench/%.cpp,$(BUILD)/bench/%,$(wildcard bench/*.cpp))
+objects = $(patsubst %.cpp,$(BUILD)/obj/%.o,$(wildcard $(1)))
+
+.PHONY: all help deps status require programs tests demo check lint format bench clean
+.SECONDARY:
+
+all: require programs $(CORE) ## build the programs into build/bin and the library into build/lib
+programs: $(PROGRAMS)
+tests: $(UNIT_TESTS) $(MPI_TESTS) $(EXAMPLES)
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1|/' | column -t -s '|'
+	@echo "  switches: DEBUG=1, SAN=address|undefined, PYTHON=..., MPICXX=..., TORCH_DIR=..., HDF5_LIBS=..."
+
+deps: ## install what is needed (Debian, Ubuntu); elsewhere: list it
+	@tests/install_deps $(PACKAGES)
+
+status: ## show which dependencies were found
+	@tests/find_deps --status
+
+# Names what is missing, and the package that brings it, before anything is compiled.
+require:
+	@tests/find_deps
+
+# --- Rules --------------------------------------------------------------------------------------------------------------
+FLUENTPS_GIT := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
+$(BUILD)/git-version: FORCE
+	@mkdir -p $(@D); echo '$(FLUENTPS_GIT)' | cmp -s - $@ || echo '$(FLUENTPS_GIT)' >$@
+FORCE:
+$(BUILD)/obj/src/trace/provenance.o: $(BUILD)/git-version
+$(BUILD)/obj/src/trace/provenance.o: EXTRA = -DFLUENTPS_GIT='"$(FLUENTPS_GIT)"'
+$(BUILD)/obj/src/train/%.o: OPTIMIZE := $(if $(filter 1,$(DEBUG)),-O0,-O2)
+$(BUILD)/obj/src/train/%.o: EXTRA = $(TORCH_CFLAGS)
+$(BUILD)/obj/tests/%.o: OPTIMIZE := $(if $(filter 1,$(DEBUG)),-O0,-O1)
+$(BUILD)/obj/tests/unit/train/%.o: EXTRA = $(TORCH_CFLAGS)
+$(BUILD)/obj/tests/mpi/%.o: EXTRA = -Itests/mpi
+
+$(BUILD)/obj/%.o: %.cpp | require
+	@mkdir -p $(@D)
+	$(CXX_WRAP) $(CXX) $(ALL_CXXFLAGS) $(EXTRA) -c $< -o $@
+
+$(CORE): $(CORE_OBJ)
+$(TRAIN): $(TRAIN_OBJ)
+$(BUILD)/lib/%.a:
+	@mkdir -p $(@D)
+	rm -f $@ && ar rcs $@ $^
+
+LINK = @mkdir -p $(@D); echo "link $@"; $(CXX) $(SANFLAGS) $(filter %.o,$^) $(filter %.a,$^)
+define program
+$(BUILD)/bin/fluentps-$(1): $(BUILD)/obj/src/apps/fluentps_$(1).o $(call objects,src/apps/$(1)/*.cpp) \
+    $(if $(filter train,$(1)),$(TRAIN)) $(CORE)
+	$$(LINK) $(if $(filter train,$(1)),$(LDLIBS_TRAIN)) $(BOOST_LIBS) $(LDLIBS_CORE) -o $$@
+endef
+$(foreach app,$(APPS),$(eval $(call program,$(app))))
+define unit_test
+$(BUILD)/tests/unit-$(1): $(call objects,tests/unit/$(1)/*.cpp) $(if $(filter apps,$(1)),$(BUILD)/obj/src/apps/train/ini_file.o) \
+    $(if $(filter train,$(1)),$(TRAIN)) $(CORE)
+	$$(LINK) -lgtest -lgtest_main $(if $(filter train,$(1)),$(LDLIBS_TRAIN)) $(BOOST_LIBS) $(LDLIBS_CORE) -o $$@
+endef
+$(foreach room,$(sort $(UNIT_ROOMS)),$(eval $(call unit_test,$(room))))
+$(BUILD)/tests/mpi/%: $(BUILD)/obj/tests/mpi/%_test.o $(BUILD)/obj/tests/mpi/mpi_main.o $(CORE)
+	$(LINK) -lgtest $(LDLIBS_CORE) -o $@
+$(BUILD)/examples/%: $(BUILD)/obj/examples/%.o $(CORE)
+	$(LINK) $(LDLIBS_CORE) -o $@
+$(BUILD)/bench/%: $(BUILD)/obj/bench/%.o $(CORE)
+	$(LINK) -lbenchmark -lbenchmark_main $(LDLIBS_CORE) -o $@
+
+# --- What people call ---------------------------------------------------------------------------------------------------
+export OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM OMPI_MCA_rmaps_base_oversubscribe
+demo check: OMPI_ALLOW_RUN_AS_ROOT = 1
+demo check: OMPI_ALLOW_RUN_AS_ROOT_CONFIRM = 1
+demo check: OMPI_MCA_rmaps_base_oversubscribe = 1
+
+demo: ## set up, train lenet on fashion-mnist with 2 servers and 4 workers, draw the picture
+	@$(MAKE) --no-print-directory deps
+	@$(MAKE) --no-print-directory programs
+	mpirun -np 6 $(BUILD)/bin/fluentps-train --config configs/quickstart.cfg
+	@run=$$(ls -td results/*/ | head -n 1); $(BUILD)/bin/fluentps-trace info "$$run" && $(PYTHON) analysis/plot_run.py "$$run"
+
+check: ## set up, build everything, run all tests; ends with N passed, N failed, N skipped
+	@$(MAKE) --no-print-directory deps
+	@$(MAKE) --no-print-directory programs tests
+	@$(PYTHON) tests/run_tests --build $(BUILD)
+
+SOURCES = $(shell git ls-files '*.cpp' '*.hpp')
+LINT_FILES ?= $(shell git diff --name-only --diff-filter=d HEAD~1 -- 'src/*.cpp' 2>/dev/null)
+lint: ## clang-format on all sources, clang-tidy on the files changed last (LINT_FILES=...)
+	clang-format --dry-run -Werror $(SOURCES)
+	$(if $(LINT_FILES),clang-tidy --quiet $(LINT_FILES) -- -std=c++20 -Iinclude -Isrc $(MPI_CFLAGS) $(HDF5_CFLAGS) $(TORCH_CFLAGS))
+format: ## apply clang-format
+	clang-format -i $(SOURCES)
+
+bench: $(BENCHES) $(BUILD)/bin/fluentps-bench ## build and run the benchmarks
+	@for each in $(BENCHES); do "$$each" || exit 1; done
+
+clean: ## remove build/
+	rm -rf build
+
+-include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
