@@ -38,7 +38,8 @@ struct Controller::Impl {
 
   void require_known(WorkerIndex worker, const char* event) const {
     if (worker.value >= options.workers)
-      throw ProtocolError(fmt::format("{} of worker {}: there are workers 0 to {}", event, worker.value, options.workers - 1));
+      throw ProtocolError(
+          fmt::format("{} of worker {}: there are workers 0 to {}", event, worker.value, options.workers - 1));
   }
   void require_active(WorkerIndex worker, const char* event) const {
     require_known(worker, event);
@@ -65,7 +66,8 @@ struct Controller::Impl {
       clocks.advance();
       delayed.advance(clocks.v(), grants);
     }
-    delayed.recheck([this](WorkerIndex worker, Iteration i) { return model_at(i).may_release(clocks, worker, i); }, grants);
+    delayed.recheck([this](WorkerIndex worker, Iteration i) { return model_at(i).may_release(clocks, worker, i); },
+                    grants);
   }
 
   ControllerOptions options;
@@ -101,11 +103,11 @@ bool Controller::pull(WorkerIndex worker, Iteration i, std::int64_t now_ns) {
   auto& clocks = impl_->clocks;
   impl_->require_known(worker, "pull");
   if (i != clocks.progress(worker) - 1)
-    throw ProtocolError(fmt::format("pull of worker {}: it is at iteration {}, its last push was of {}", worker.value, i,
-                                    clocks.progress(worker) - 1));
+    throw ProtocolError(fmt::format("pull of worker {}: it is at iteration {}, its last push was of {}", worker.value,
+                                    i, clocks.progress(worker) - 1));
   if (impl_->delayed.waits(worker))
-    throw ProtocolError(fmt::format("pull of worker {} at iteration {}: its pull before has not been answered yet",
-                                    worker.value, i));
+    throw ProtocolError(
+        fmt::format("pull of worker {} at iteration {}: its pull before has not been answered yet", worker.value, i));
   clocks.set_now(now_ns);
   const auto& model = impl_->model_at(i);
   Grant grant{.worker = worker, .iteration = i, .v_request = clocks.v(), .delayed = false};

@@ -21,12 +21,12 @@ Release parse_release(std::string_view text);  ///< throws UsageError
 std::string_view to_string(Release release);
 
 struct ControllerOptions {
-  std::uint32_t workers = 1;        ///< N
+  std::uint32_t workers = 1;  ///< N
   Release release = Release::kLazy;
-  std::uint64_t seed = 1;           ///< of the coin
-  bool coin_per_server = false;     ///< default: one coin for all servers
-  bool only_fastest = false;        ///< `fastest`: only a worker that is (one of) the fastest may be delayed
-  bool join = false;                ///< `join`: a pull at i is also delayed if another already waits at i
+  std::uint64_t seed = 1;        ///< of the coin
+  bool coin_per_server = false;  ///< default: one coin for all servers
+  bool only_fastest = false;     ///< `fastest`: only a worker that is (one of) the fastest may be delayed
+  bool join = false;             ///< `join`: a pull at i is also delayed if another already waits at i
 };
 
 /// An answered pull. The weights of the moment are its answer.
@@ -45,8 +45,8 @@ class Controller {
 
   /// The push of iteration i of this worker is complete (all its chunks are in the shard or in the sum). May advance V
   /// and release delayed pulls: see take_grants. Returns false when it was late (i < V on arrival).
-  /// Throws ProtocolError, changing nothing: unknown worker, one that has left, i != progress(worker) (duplicate or gap),
-  /// one that pushes on although its pull still waits (it would break the bound).
+  /// Throws ProtocolError, changing nothing: unknown worker, one that has left, i != progress(worker) (duplicate or
+  /// gap), one that pushes on although its pull still waits (it would break the bound).
   bool push(WorkerIndex worker, Iteration i, std::int64_t now_ns);
 
   /// A pull of this worker at iteration i: the iteration it pushed last, -1 before its first push. Appends the grant

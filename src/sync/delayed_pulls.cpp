@@ -53,7 +53,8 @@ std::vector<Grant> DelayedPulls::waiting() const {
   for (std::uint32_t w = 0; w < entries_.size(); ++w) {
     const auto& entry = entries_[w];
     if (!entry.waits) continue;
-    pulls.push_back({.worker = WorkerIndex{w}, .iteration = entry.iteration, .v_request = entry.v_request, .delayed = true});
+    pulls.push_back(
+        {.worker = WorkerIndex{w}, .iteration = entry.iteration, .v_request = entry.v_request, .delayed = true});
   }
   return pulls;
 }

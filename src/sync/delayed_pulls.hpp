@@ -51,7 +51,7 @@ class DelayedPulls {
   Grant forget(std::uint32_t worker);
 
   std::vector<Entry> entries_;
-  IterationWindow<Slot> window_;             ///< begins at V
+  IterationWindow<Slot> window_;            ///< begins at V
   std::vector<std::uint32_t> unscheduled_;  ///< workers, first filed first
 };
 
@@ -61,8 +61,8 @@ void DelayedPulls::recheck(const MayGo& may_go, std::vector<Grant>& released) {
   for (const auto worker : unscheduled_) {
     const auto& entry = entries_[worker];
     const auto i = entry.iteration;
-    const bool blocked = i >= window_.begin() && ((entry.joined && window_[i].own > 0) ||
-                                                  !may_go(WorkerIndex{worker}, i));
+    const bool blocked =
+        i >= window_.begin() && ((entry.joined && window_[i].own > 0) || !may_go(WorkerIndex{worker}, i));
     if (blocked) {
       unscheduled_[kept++] = worker;
     } else {

@@ -9,7 +9,8 @@ namespace fluentps {
 
 std::string list_sync_models() {
   std::string text =
-      "Synchronization models (--sync). N workers; i: iteration of a pull; V: smallest iteration that not every worker\n"
+      "Synchronization models (--sync). N workers; i: iteration of a pull; V: smallest iteration that not every "
+      "worker\n"
       "has pushed; k = i-V; coin: uniform in [0,1), one per seed, worker and iteration.\n\n";
   for (const auto& model : sync_models())
     text += fmt::format("  {}\n      answers a pull  {}\n      advances V      {}\n      source          {}\n",

@@ -1,4 +1,5 @@
-/// Dynamic SSP (Zhao, An, Liu, Chen, ICDCS 2019; the idea of a bound that moves: Zhang, Tu et al., Sensors 17(9), 2017).
+/// Dynamic SSP (Zhao, An, Liu, Chen, ICDCS 2019; the idea of a bound that moves: Zhang, Tu et al., Sensors 17(9),
+/// 2017).
 ///
 /// A worker that reaches the lower bound may run r more iterations, r chosen so that it then waits least for the next
 /// push of the slowest worker, both predicted from the last push and the interval before it. It never runs beyond the
@@ -36,7 +37,9 @@ class Dssp final : public SyncModel {
   bool may_pull(const SyncState& state, WorkerIndex worker, Iteration i) const override {
     return i < state.v() + low_ || i < times_[worker.value].free_until;
   }
-  std::optional<Iteration> release_at(const SyncState&, WorkerIndex, Iteration i) const override { return i - low_ + 1; }
+  std::optional<Iteration> release_at(const SyncState&, WorkerIndex, Iteration i) const override {
+    return i - low_ + 1;
+  }
 
   void on_push(const SyncState& state, WorkerIndex worker, Iteration i) override {
     auto& times = times_[worker.value];

@@ -20,7 +20,8 @@ std::vector<SyncModelEntry>& registry() {
 
 const SyncModelEntry* find_entry(std::string_view name) {
   const auto& entries = registry();
-  const auto found = std::find_if(entries.begin(), entries.end(), [&](const auto& entry) { return entry.name == name; });
+  const auto found =
+      std::find_if(entries.begin(), entries.end(), [&](const auto& entry) { return entry.name == name; });
   return found == entries.end() ? nullptr : &*found;
 }
 

@@ -40,8 +40,10 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 Iteration parse_from(std::string_view text, std::string_view part) {
   const auto from = parse_integer(text);
   if (!from || *from < 0 || *from > kMaxIteration)
-    throw UsageError(fmt::format("--sync: '{}' in '{}' is no iteration, write a number from 0, as in '@2000 asp' or "
-                                 "'server1@500=bsp'", text, part));
+    throw UsageError(
+        fmt::format("--sync: '{}' in '{}' is no iteration, write a number from 0, as in '@2000 asp' or "
+                    "'server1@500=bsp'",
+                    text, part));
   return *from;
 }
 
@@ -57,7 +59,8 @@ PlanPartText parse_server_part(std::string_view part) {
   }
   const auto server = parse_integer(index);
   if (!server || *server < 0 || *server > UINT32_MAX)
-    throw UsageError(fmt::format("--sync: '{}' names no server, write its number and a model, as in 'server1=bsp'", part));
+    throw UsageError(
+        fmt::format("--sync: '{}' names no server, write its number and a model, as in 'server1=bsp'", part));
   parsed.server = ServerIndex{static_cast<std::uint32_t>(*server)};
   parsed.model = model;
   return parsed;
@@ -68,7 +71,8 @@ PlanPartText parse_part(std::string_view part) {
   if (!part.starts_with('@')) return {.server = {}, .from = {}, .model = part};
   const auto end = part.find_first_of(kBlanks);
   const auto from = parse_from(part.substr(1, end == std::string_view::npos ? end : end - 1), part);
-  return {.server = {}, .from = from, .model = end == std::string_view::npos ? std::string_view{} : trim(part.substr(end))};
+  return {
+      .server = {}, .from = from, .model = end == std::string_view::npos ? std::string_view{} : trim(part.substr(end))};
 }
 
 }  // namespace
@@ -95,12 +99,15 @@ std::vector<PlanPartText> parse_plan(std::string_view text) {
   std::vector<PlanPartText> parts;
   for (const auto part : split(text, ';')) {
     if (part.empty())
-      throw UsageError(fmt::format("--sync: an empty part in '{}', write a model, such as ssp:s=3, between the ';'", text));
+      throw UsageError(
+          fmt::format("--sync: an empty part in '{}', write a model, such as ssp:s=3, between the ';'", text));
     parts.push_back(parse_part(part));
   }
   if (parts.front().server || parts.front().from)
-    throw UsageError(fmt::format("--sync: '{}' begins with an exception, begin with the model of all servers, as in "
-                                 "'ssp:s=3; {}'", text, trim(text)));
+    throw UsageError(
+        fmt::format("--sync: '{}' begins with an exception, begin with the model of all servers, as in "
+                    "'ssp:s=3; {}'",
+                    text, trim(text)));
   return parts;
 }
 

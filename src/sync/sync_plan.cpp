@@ -15,9 +15,8 @@ SyncPlan::SyncPlan(std::string_view text, std::uint32_t workers, std::uint32_t s
                                    part.server->value, servers == 1 ? "only server" : "servers",
                                    servers == 1 ? "is" : "are",
                                    servers == 1 ? "" : fmt::format(" to server{}", servers - 1)));
-    parts_.push_back({.server = part.server,
-                      .from = part.from.value_or(0),
-                      .model = make_sync_model(part.model, workers)->spec()});
+    parts_.push_back(
+        {.server = part.server, .from = part.from.value_or(0), .model = make_sync_model(part.model, workers)->spec()});
   }
 }
 
@@ -29,7 +28,8 @@ std::vector<SyncPlan::Stretch> SyncPlan::stretches(ServerIndex server) const {
     ruling.push_back(&part);
   }
   std::vector<Stretch> stretches;
-  for (const auto* part : ruling) stretches.push_back({.from = part->from, .model = make_sync_model(part->model, workers_)});
+  for (const auto* part : ruling)
+    stretches.push_back({.from = part->from, .model = make_sync_model(part->model, workers_)});
   return stretches;
 }
 
