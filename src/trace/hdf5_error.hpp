@@ -41,6 +41,11 @@ Result check_hdf5(Result result, const char* call, const std::string& path) {
   return result;
 }
 
+/// For a file on which a write has failed, before it is closed. HDF5 keeps what it could not write and tries again when
+/// it closes, metadata too, and does not get the file closed then. This turns its descriptor to memory, so that the
+/// file on disk stays as it is and closing succeeds.
+void abandon_writes(hid_t file);
+
 /// Ends HDF5's own printing of error stacks, for this process. Every entry of the room calls it.
 void quiet_hdf5();
 

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "trace/new_file.hpp"
 #include "trace/reader.hpp"
 #include "trace/replace_file.hpp"
 #include "trace/source_file.hpp"
@@ -110,28 +111,26 @@ void write_root(hid_t root, const std::vector<Attributes>& ranks, const std::str
   write_integer(root, "ranks", static_cast<std::int64_t>(ranks.size()), path);
 }
 
-/// Writes all ranks to `path`; with `tolerant` it leaves out files that cannot be read.
-void write_merged(const std::vector<std::string>& files, const std::string& path, bool tolerant, std::vector<std::string>& notes) {
-  const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "H5Pcreate", path);
-  check_hdf5(H5Pset_libver_bounds(access.get(), H5F_LIBVER_V18, H5F_LIBVER_LATEST), "H5Pset_libver_bounds", path);
-  Handle file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), H5Fclose, "H5Fcreate", path);
+/// Writes all ranks to `temporary`; with `tolerant` it leaves out files that cannot be read.
+void write_merged(const std::vector<std::string>& files, const std::string& temporary, bool tolerant, Recovery& merged) {
+  const auto& path = merged.merged;
+  NewFile file(temporary, path);
   std::vector<Attributes> ranks;
   for (const auto& source : files) {
     const auto name = fs::path(source).stem().string();
     Handle group(H5Gcreate2(file.get(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Gclose, "H5Gcreate2", path);
     try {
-      ranks.push_back(copy_rank(source, {.group = group.get(), .path = path, .notes = notes}));
+      ranks.push_back(copy_rank(source, {.group = group.get(), .path = path, .notes = merged.notes}));
     } catch (const UsageError& error) {
       if (!tolerant) throw;
-      notes.push_back(fmt::format("left out: {}", error.what()));
+      merged.notes.push_back(fmt::format("left out: {}", error.what()));
       group.reset();
       check_hdf5(H5Ldelete(file.get(), name.c_str(), H5P_DEFAULT), "H5Ldelete", path);
     }
   }
-  if (ranks.empty()) throw UsageError(notes.front());
+  if (ranks.empty()) throw UsageError(merged.notes.front());
   write_root(file.get(), ranks, path);
-  check_hdf5(H5Fflush(file.get(), H5F_SCOPE_GLOBAL), "H5Fflush", path);
-  check_hdf5(file.reset(), "H5Fclose", path);
+  file.close();
 }
 
 Recovery merge_files(const std::string& run_dir, bool tolerant) {
@@ -140,7 +139,7 @@ Recovery merge_files(const std::string& run_dir, bool tolerant) {
   if (files.empty()) throw UsageError(fmt::format("the folder {} holds no rank-*.h5 to merge", run_dir));
   Recovery merged{.merged = (fs::path(run_dir) / "run.h5").string(), .notes = {}};
   replace_file(merged.merged,
-               [&](const std::string& temporary) { write_merged(files, temporary, tolerant, merged.notes); });
+               [&](const std::string& temporary) { write_merged(files, temporary, tolerant, merged); });
   return merged;
 }
 

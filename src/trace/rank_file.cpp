@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -126,31 +125,24 @@ void RankFile::maybe_flush(std::int64_t now_ns) {
   last_look_ns_ = now_ns;
 }
 
-/// Each full chunk is flushed at once: dirty metadata then never waits in HDF5's cache, which could evict it in any order.
-void RankFile::make_room(TableBuffer& buffer) {
+/// A full chunk brings everything to the file: dirty metadata then never waits in HDF5's cache, which could evict it in
+/// any order, and the tables of a killed rank end at the same moment.
+void RankFile::make_room() {
   if (!file_) throw std::logic_error("row added to the closed trace " + path_);
-  try {
-    buffer.write(path_);
-    flush_file();
-  } catch (const Hdf5Error&) {
-    abandon();
-    throw;
-  }
+  flush();
 }
 
 void RankFile::flush() {
   if (!file_) return;
   try {
     for (auto& each : tables_) each.write(path_);
-    flush_file();
+    check_hdf5(H5Fflush(file_.get(), H5F_SCOPE_LOCAL), "H5Fflush", path_);
   } catch (const Hdf5Error&) {
     abandon();
     throw;
   }
   oldest_ns_ = kNone;
 }
-
-void RankFile::flush_file() { check_hdf5(H5Fflush(file_.get(), H5F_SCOPE_LOCAL), "H5Fflush", path_); }
 
 void RankFile::close() {
   if (!file_) return;
@@ -167,15 +159,9 @@ void RankFile::close() {
   }
 }
 
-/// After a failed write: HDF5 keeps what it could not write and would try again whenever it closes, metadata first and
-/// data never. Its descriptor is turned to memory, so that the file stays as the last good flush left it.
 void RankFile::abandon() {
   if (!file_) return;
-  void* descriptor = nullptr;
-  const int memory = ::memfd_create("fluentps-trace", MFD_CLOEXEC);
-  if (memory >= 0 && H5Fget_vfd_handle(file_.get(), H5P_DEFAULT, &descriptor) >= 0 && descriptor != nullptr)
-    ::dup2(memory, *static_cast<int*>(descriptor));
-  if (memory >= 0) ::close(memory);
+  abandon_writes(file_.get());
   for (auto& each : tables_) each.close();
   file_.reset();
   if (lock_ >= 0) ::close(std::exchange(lock_, -1));

@@ -63,7 +63,7 @@ class RankFile {
   template <typename Row>
   void add(std::size_t table, const Row& row) {
     auto& buffer = tables_[table];
-    if (buffer.full()) make_room(buffer);
+    if (buffer.full()) make_room();
     buffer.add(row);
     if (flush_ns_ == 0) flush();
   }
@@ -77,10 +77,9 @@ class RankFile {
 
   void create_tables(const WriterOptions& options);
   void hold_lock();
-  void make_room(TableBuffer& buffer);
-  void flush_file();
+  void make_room();
   bool dirty() const;
-  void abandon();
+  void abandon();  ///< closes after a failed write; the file stays as the last good flush left it
   void close_handles();
 
   std::string path_;

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "trace/handle.hpp"
+#include "trace/new_file.hpp"
 #include "trace/replace_file.hpp"
 
 namespace fluentps::trace {
@@ -23,13 +23,12 @@ void write_tensor(hid_t file, const TensorSpec& tensor, const float* values, hid
 }  // namespace
 
 void save_weights(const std::string& path, const std::vector<TensorSpec>& tensors, std::span<const float> weights) {
-  quiet_hdf5();
   std::int64_t elements = 0;
   for (const auto& tensor : tensors) elements += tensor.size();
   if (elements != static_cast<std::int64_t>(weights.size()))
     throw UsageError(fmt::format("the tensors have {} elements where {} weights are given", elements, weights.size()));
   replace_file(path, [&](const std::string& temporary) {
-    Handle file(H5Fcreate(temporary.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), H5Fclose, "H5Fcreate", path);
+    NewFile file(temporary, path);
     const Handle links(H5Pcreate(H5P_LINK_CREATE), H5Pclose, "H5Pcreate", path);
     check_hdf5(H5Pset_create_intermediate_group(links.get(), 1), "H5Pset_create_intermediate_group", path);
     const float* values = weights.data();
@@ -37,7 +36,7 @@ void save_weights(const std::string& path, const std::vector<TensorSpec>& tensor
       write_tensor(file.get(), tensor, values, links.get(), path);
       values += tensor.size();
     }
-    check_hdf5(file.reset(), "H5Fclose", path);
+    file.close();
   });
 }
 
