@@ -1,7 +1,7 @@
 /// The loops over shards, compiled for AVX2 and for any x86-64, chosen at load time.
 ///
-/// Element-wise multiplications and additions round the same in every vector width; only a fused multiply-add would not,
-/// which -ffp-contract=off rules out (and "avx2" does not include it).
+/// Element-wise multiplications and additions round the same in every vector width; only a fused multiply-add would
+/// not, which -ffp-contract=off rules out (and "avx2" does not include it).
 #include "shard/kernels.hpp"
 
 #include <fmt/format.h>

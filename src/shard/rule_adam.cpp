@@ -28,7 +28,7 @@ class Adam : public UpdateRule {
     float* u = update.data();
     float* m1 = first_.data();
     float* m2 = second_.data();
-    #pragma GCC ivdep
+#pragma GCC ivdep
     for (std::int64_t j = 0; j < n_; ++j) {
       const float decayed = g[j] + decay * w[j];
       m1[j] = beta1 * m1[j] + rest1 * decayed;

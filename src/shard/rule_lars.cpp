@@ -63,7 +63,7 @@ class Lars : public UpdateRule {
     const double lambda = options_.trust_ratio * (scaled ? weight_norm / denominator : 1.0);
     const auto rate = static_cast<float>(rates.lr * lambda);
     const auto decay = static_cast<float>(options_.weight_decay);
-    #pragma GCC ivdep
+#pragma GCC ivdep
     for (std::int64_t j = 0; j < layer.count; ++j) {
       v[j] = rates.momentum * v[j] + rate * (g[j] + decay * w[j]);
       u[j] = -v[j];

@@ -16,7 +16,7 @@ class Sgd : public UpdateRule {
     float* u = update.data();
     const auto rate = static_cast<float>(-lr);
     const float decay = decay_;  // a local: `u` might alias a member, which would forbid vector code
-    #pragma GCC ivdep
+#pragma GCC ivdep
     for (std::int64_t j = 0; j < n_; ++j) u[j] = rate * (g[j] + decay * w[j]);
   }
   std::vector<std::pair<std::string, std::span<float>>> state() override { return {}; }
@@ -47,14 +47,14 @@ class Momentum : public UpdateRule {
     const float momentum = momentum_;  // locals: see Sgd
     const float decay = decay_;
     if (nesterov_) {
-      #pragma GCC ivdep
+#pragma GCC ivdep
       for (std::int64_t j = 0; j < n_; ++j) {
         const float decayed = g[j] + decay * w[j];
         v[j] = momentum * v[j] + decayed;
         u[j] = rate * (decayed + momentum * v[j]);
       }
     } else {
-      #pragma GCC ivdep
+#pragma GCC ivdep
       for (std::int64_t j = 0; j < n_; ++j) {
         v[j] = momentum * v[j] + (g[j] + decay * w[j]);
         u[j] = rate * v[j];

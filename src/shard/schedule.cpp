@@ -56,8 +56,8 @@ Warmup parse_warmup(const ScheduleOptions& options) {
   warmup.iterations = spec.integer("iterations", warmup.iterations, 0, kLargestIteration);
   const double k = spec.number("k", std::max<double>(options.workers, 1), 1, 1e9);
   if (spec.has("k") && spec.has("from")) {
-    throw UsageError(fmt::format("--warmup: '{}' has both from and k: give the start value or the divisor of lr",
-                                 options.warmup));
+    throw UsageError(
+        fmt::format("--warmup: '{}' has both from and k: give the start value or the divisor of lr", options.warmup));
   }
   warmup.start = spec.number("from", options.lr / k, 0, kLargestRate);
   spec.finish();
@@ -99,8 +99,8 @@ std::unique_ptr<Schedule> make_schedule(const ScheduleOptions& options) {
   const Warmup warmup = parse_warmup(options);
   Spec spec(options.spec, "--lr-schedule");
   if (!spec.words().empty()) {
-    throw UsageError(fmt::format("--lr-schedule: '{}' in '{}' has no value: write key=value", spec.words().front(),
-                                 options.spec));
+    throw UsageError(
+        fmt::format("--lr-schedule: '{}' in '{}' has no value: write key=value", spec.words().front(), options.spec));
   }
   Decay decay;
   if (spec.name() == "constant") {

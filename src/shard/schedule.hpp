@@ -14,9 +14,9 @@ struct ScheduleOptions {
   std::string spec = "constant";
   /// "" none | "iterations=500" from lr/k up to lr, k = workers | "iterations=500,k=8" | "iterations=500,from=0.01"
   std::string warmup{};
-  double lr = 0.1;               ///< lr0, reached at the end of the warm-up
-  Iteration iterations = 0;      ///< of the whole run: where poly and cosine end
-  std::uint32_t workers = 1;     ///< N
+  double lr = 0.1;            ///< lr0, reached at the end of the warm-up
+  Iteration iterations = 0;   ///< of the whole run: where poly and cosine end
+  std::uint32_t workers = 1;  ///< N
 };
 
 /// Immutable. Before the warm-up's end, at t < W: start + (lr0 - start) t / W (Goyal et al. 2017, 2.2). Then

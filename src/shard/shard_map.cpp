@@ -92,8 +92,8 @@ const std::vector<Slice>& ShardMap::slices(ServerIndex server) const { return sh
 std::vector<Slice> ShardMap::pieces(ServerIndex server, std::int64_t first, std::int64_t count) const {
   const std::int64_t shard = shard_size(server);
   if (first < 0 || count < 0 || first > shard || count > shard - first) {
-    throw std::out_of_range(fmt::format("elements [{}, {}+{}) of server {}'s shard of {}", first, first, count,
-                                        server.value, shard));
+    throw std::out_of_range(
+        fmt::format("elements [{}, {}+{}) of server {}'s shard of {}", first, first, count, server.value, shard));
   }
   std::vector<Slice> result;
   if (count == 0) return result;

@@ -18,7 +18,8 @@ enum class Slicing { kEps, kTensor, kRange };
 Slicing parse_slicing(std::string_view text);  ///< throws UsageError
 std::string_view to_string(Slicing slicing);
 
-/// `count` elements at `offset` of the flat vector, lying at `shard_offset` of the shard of `server`. Elements, not bytes.
+/// `count` elements at `offset` of the flat vector, lying at `shard_offset` of the shard of `server`. Elements, not
+/// bytes.
 struct Slice {
   ServerIndex server;
   std::int64_t offset = 0;
@@ -32,9 +33,9 @@ class ShardMap {
   /// Any n >= 0 and S >= 1; empty shards are legal. Throws UsageError for no server or a negative extent.
   ShardMap(const std::vector<TensorSpec>& tensors, std::uint32_t servers, Slicing slicing);
 
-  std::int64_t size() const { return size_; }                       ///< n, elements
+  std::int64_t size() const { return size_; }  ///< n, elements
   std::uint32_t servers() const { return static_cast<std::uint32_t>(shards_.size()); }
-  std::int64_t shard_size(ServerIndex server) const;                ///< elements
+  std::int64_t shard_size(ServerIndex server) const;  ///< elements
   std::int64_t largest_shard() const;
   /// Slices of one server by rising shard_offset, without gaps; none for an empty shard. Neighbours are merged.
   const std::vector<Slice>& slices(ServerIndex server) const;

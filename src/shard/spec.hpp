@@ -23,7 +23,7 @@ class Spec {
   /// `what` begins every error text, e.g. "--straggler". Throws UsageError on empty items and doubled keys.
   Spec(std::string_view text, std::string what);
 
-  const std::string& name() const { return name_; }    ///< before the ':', or all of a text without ':', ',' and '='
+  const std::string& name() const { return name_; }  ///< before the ':', or all of a text without ':', ',' and '='
   const std::vector<std::string>& words() const { return words_; }  ///< items without '='
   bool has(const std::string& key);
   std::string text(const std::string& key, const std::string& fallback);

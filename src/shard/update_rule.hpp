@@ -1,5 +1,5 @@
-/// Optimizers as element-wise rules on flat float32 vectors; usable on a worker (produces the update it pushes) and on a
-/// server (applied to its shard). Plain C++.
+/// Optimizers as element-wise rules on flat float32 vectors; usable on a worker (produces the update it pushes) and on
+/// a server (applied to its shard). Plain C++.
 ///
 /// With g' = g + beta*w (beta: weight decay) and the learning rate lr of this step, `update` is
 ///   sgd       -lr g'
@@ -24,10 +24,10 @@
 namespace fluentps {
 
 struct UpdateRuleOptions {
-  std::string name = "sgd";    ///< sgd | momentum | nesterov | adam | lars
-  double momentum = 0.9;       ///< of momentum, nesterov, lars
-  double weight_decay = 0;     ///< beta: g + beta*w
-  double trust_ratio = 0.001;  ///< eta of LARS (You et al. 2017)
+  std::string name = "sgd";         ///< sgd | momentum | nesterov | adam | lars
+  double momentum = 0.9;            ///< of momentum, nesterov, lars
+  double weight_decay = 0;          ///< beta: g + beta*w
+  double trust_ratio = 0.001;       ///< eta of LARS (You et al. 2017)
   bool momentum_correction = true;  ///< lars: scale v by lr_new / lr_old; false: as printed in You et al.
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  ///< adam
 };
@@ -52,7 +52,8 @@ class UpdateRule {
 };
 
 /// `layers` matter to LARS only; they cover [0, n), in order and without gaps (none given: one layer). On a server the
-/// layers are the parts of tensors that lie in its shard, and the norms are those of the parts. Throws UsageError on an unknown name (gives the nearest) or bad value.
+/// layers are the parts of tensors that lie in its shard, and the norms are those of the parts. Throws UsageError on an
+/// unknown name (gives the nearest) or bad value.
 std::unique_ptr<UpdateRule> make_update_rule(const UpdateRuleOptions& options, std::int64_t n,
                                              const std::vector<LayerRange>& layers);
 

@@ -14,10 +14,10 @@ namespace fluentps::train {
 
 DataOrder::DataOrder(const Shape& shape, std::uint64_t seed) : shape_(shape), seed_(seed) {
   if (shape.workers == 0 || shape.batch_size == 0 || shape.batch_size > shape.images / shape.workers) {
-    throw UsageError(fmt::format("a global batch of {} workers x {} images does not fit the {} training images: give "
-                                 "each worker from 1 to {} by --batch-size",
-                                 shape.workers, shape.batch_size, shape.images,
-                                 shape.images / std::max<std::int64_t>(shape.workers, 1)));
+    throw UsageError(fmt::format(
+        "a global batch of {} workers x {} images does not fit the {} training images: give "
+        "each worker from 1 to {} by --batch-size",
+        shape.workers, shape.batch_size, shape.images, shape.images / std::max<std::int64_t>(shape.workers, 1)));
   }
   iterations_per_epoch_ = shape.images / (std::int64_t{shape.workers} * shape.batch_size);
 }

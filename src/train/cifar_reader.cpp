@@ -23,9 +23,10 @@ void append_cifar(const std::filesystem::path& file, std::int64_t label_bytes, I
     throw UsageError(fmt::format("{} cannot be opened: check the directory given by --data", file.string()));
   }
   if (bytes == 0 || bytes % record != 0 || bytes > kMostBytes) {
-    throw UsageError(fmt::format("{} has {} bytes, not a multiple of {}: its last record begins at byte {}; fetch the "
-                                 "binary version again",
-                                 file.string(), bytes, record, bytes / record * record));
+    throw UsageError(
+        fmt::format("{} has {} bytes, not a multiple of {}: its last record begins at byte {}; fetch the "
+                    "binary version again",
+                    file.string(), bytes, record, bytes / record * record));
   }
   std::vector<std::uint8_t> buffer(static_cast<std::size_t>(record));
   for (std::int64_t offset = 0; offset < bytes; offset += record) {

@@ -66,14 +66,15 @@ const std::array<CifarLayout, 2>& cifar_layouts() {
 }
 
 DataSets load_cifar(const CifarLayout& layout, fs::path directory) {
-  const std::string advice =
-      fmt::format("unpack the binary version of {} from https://www.cs.toronto.edu/~kriz/cifar.html and give its folder "
-                  "{} by --data",
-                  layout.name, layout.folder);
+  const std::string advice = fmt::format(
+      "unpack the binary version of {} from https://www.cs.toronto.edu/~kriz/cifar.html and give its folder "
+      "{} by --data",
+      layout.name, layout.folder);
   if (directory.empty()) throw UsageError(fmt::format("--dataset {} has no --data: {}", layout.name, advice));
   if (fs::exists(directory / layout.folder)) directory /= layout.folder;
   const ImageForm form{.channels = 3, .height = 32, .width = 32, .classes = layout.classes};
-  DataSets sets{.name = layout.name, .train = {form, {}, {}}, .test = {form, {}, {}}, .shift = 128, .scale = 1.0F / 128};
+  DataSets sets{
+      .name = layout.name, .train = {form, {}, {}}, .test = {form, {}, {}}, .shift = 128, .scale = 1.0F / 128};
   for (const auto& file : layout.train) {
     if (fs::exists(directory / file)) append_cifar(directory / file, layout.label_bytes, sets.train);
   }
@@ -96,7 +97,8 @@ DataSets load(const std::string& name, const std::string& directory) {
   }
   if (name == "mnist") {
     if (directory.empty()) {
-      throw UsageError("--dataset mnist has no --data: give the directory with train-images-idx3-ubyte.gz and the rest");
+      throw UsageError(
+          "--dataset mnist has no --data: give the directory with train-images-idx3-ubyte.gz and the rest");
     }
     return load_mnist_like(name, directory, {0.1307, 0.3081}, "give the directory with the four files by --data");
   }
@@ -119,8 +121,8 @@ std::shared_ptr<const DataSets> load_data_sets(const std::string& name, const st
   if (auto sets = slot.lock()) return sets;
   auto sets = std::make_shared<DataSets>(load(name, directory));
   if (sets->train.form != sets->test.form) {
-    throw UsageError(fmt::format("--dataset {}: training images are {}x{}, test images {}x{}: use files of one set", name,
-                                 sets->train.form.height, sets->train.form.width, sets->test.form.height,
+    throw UsageError(fmt::format("--dataset {}: training images are {}x{}, test images {}x{}: use files of one set",
+                                 name, sets->train.form.height, sets->train.form.width, sets->test.form.height,
                                  sets->test.form.width));
   }
   slot = sets;

@@ -20,7 +20,8 @@ constexpr std::size_t kReadBytes = std::size_t{1} << 20;
 class Input {
  public:
   explicit Input(const std::filesystem::path& path) : path_(path), file_(gzopen(path.c_str(), "rb"), gzclose) {
-    if (!file_) throw UsageError(fmt::format("{} cannot be opened: check the directory given by --data", path.string()));
+    if (!file_)
+      throw UsageError(fmt::format("{} cannot be opened: check the directory given by --data", path.string()));
   }
 
   /// Fewer bytes than asked for at the end of the file.

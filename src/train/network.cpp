@@ -34,7 +34,9 @@ class ModuleNetwork : public Network {
   nn::Sequential module_;
 };
 
-nn::Functional relu() { return nn::Functional([](const torch::Tensor& x) { return torch::relu(x); }); }
+nn::Functional relu() {
+  return nn::Functional([](const torch::Tensor& x) { return torch::relu(x); });
+}
 
 nn::Sequential make_softmax(const ImageForm& form) {
   nn::Sequential net;
@@ -73,7 +75,9 @@ nn::Sequential make_lenet(const ImageForm& form) {
 nn::Sequential make_cifar_quick(const ImageForm& form) {
   const auto halved = [](std::int64_t extent) { return (extent - 3 + 1) / 2 + 1; };
   const auto after = [&](std::int64_t extent) { return halved(halved(halved(extent))); };
-  const auto conv = [](std::int64_t in, std::int64_t out) { return nn::Conv2d(nn::Conv2dOptions(in, out, 5).padding(2)); };
+  const auto conv = [](std::int64_t in, std::int64_t out) {
+    return nn::Conv2d(nn::Conv2dOptions(in, out, 5).padding(2));
+  };
   const auto mean_pool = [] { return nn::AvgPool2d(nn::AvgPool2dOptions(3).stride(2).ceil_mode(true)); };
   nn::Sequential net;
   net->push_back("conv1", conv(form.channels, 32));
@@ -94,8 +98,8 @@ nn::Sequential make_cifar_quick(const ImageForm& form) {
 /// VGG-16 (Simonyan and Zisserman 2015, configuration D) in its CIFAR form: batch normalization, one linear layer.
 nn::Sequential make_vgg16(const ImageForm& form) {
   constexpr std::int64_t kPool = 0;
-  constexpr std::int64_t kWidths[] = {64,  64,  kPool, 128, 128, kPool, 256, 256,  256,
-                                      kPool, 512, 512, 512, kPool, 512, 512, 512, kPool};
+  constexpr std::int64_t kWidths[] = {64,    64,  kPool, 128, 128,   kPool, 256, 256, 256,
+                                      kPool, 512, 512,   512, kPool, 512,   512, 512, kPool};
   nn::Sequential net;
   std::int64_t channels = form.channels;
   int conv = 0;
@@ -162,9 +166,10 @@ const std::vector<std::string>& network_names() {
 std::unique_ptr<Network> make_network(const std::string& name, const ImageForm& form) {
   const Entry& entry = find_entry(name);
   if (form.height < entry.smallest || form.width < entry.smallest) {
-    throw UsageError(fmt::format("--model {} needs images of at least {}x{}, the data set's are {}x{}: use --dataset "
-                                 "cifar10 or another model",
-                                 name, entry.smallest, entry.smallest, form.height, form.width));
+    throw UsageError(
+        fmt::format("--model {} needs images of at least {}x{}, the data set's are {}x{}: use --dataset "
+                    "cifar10 or another model",
+                    name, entry.smallest, entry.smallest, form.height, form.width));
   }
   limit_torch_threads();
   return std::make_unique<ModuleNetwork>(entry.make(form));

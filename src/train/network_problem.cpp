@@ -16,8 +16,8 @@ namespace {
 constexpr std::int64_t kEvaluationBatch = 250;
 constexpr std::string_view kScriptPrefix = "torchscript:";
 
-/// Matrices: normal with variance 1/fan_in (LeCun et al. 1998); filters: gain/fan_in. 1 for the scales of normalizations,
-/// one dimension. Drawn by our own generator: libtorch's depends on the vector width.
+/// Matrices: normal with variance 1/fan_in (LeCun et al. 1998); filters: gain/fan_in. 1 for the scales of
+/// normalizations, one dimension. Drawn by our own generator: libtorch's depends on the vector width.
 void draw_initial(const NamedTensors& parameters, double filter_gain, std::uint64_t seed, float* into) {
   Random random{kWeightStream, seed};
   for (const auto& [name, tensor] : parameters) {
@@ -33,8 +33,8 @@ void draw_initial(const NamedTensors& parameters, double filter_gain, std::uint6
   }
 }
 
-/// 2 (He et al. 2015) where normalizations follow the filters, else 1 (Caffe's "xavier"): with 2, LeNet's filters, which no
-/// rectifiers follow, would start with logits far too large.
+/// 2 (He et al. 2015) where normalizations follow the filters, else 1 (Caffe's "xavier"): with 2, LeNet's filters,
+/// which no rectifiers follow, would start with logits far too large.
 double filter_gain(Network& network) { return network.buffers().empty() ? 1.0 : 2.0; }
 
 class NetworkProblem : public Problem {
@@ -103,9 +103,9 @@ class NetworkProblem : public Problem {
 
   std::string description() const override {
     const auto& form = sets_->train.form;
-    return fmt::format("{}, {} parameters in {} tensors; {}, {} training and {} test images of {}x{}x{}", options_.model,
-                       size_, parameters_.size(), sets_->name, sets_->train.size(), sets_->test.size(), form.channels,
-                       form.height, form.width);
+    return fmt::format("{}, {} parameters in {} tensors; {}, {} training and {} test images of {}x{}x{}",
+                       options_.model, size_, parameters_.size(), sets_->name, sets_->train.size(), sets_->test.size(),
+                       form.channels, form.height, form.width);
   }
 
   std::vector<std::pair<std::string, std::span<float>>> local_state() override {

@@ -48,9 +48,10 @@ void require_usable(Network& network, const std::string& path, const ImageForm& 
   }
   for (const auto& [name, tensor] : parameters) {
     if (tensor.scalar_type() == torch::kFloat32 && tensor.is_contiguous()) continue;
-    throw UsageError(fmt::format("{}: parameter {} is not contiguous float32: call module.float() and contiguous() "
-                                 "before saving",
-                                 path, name));
+    throw UsageError(
+        fmt::format("{}: parameter {} is not contiguous float32: call module.float() and contiguous() "
+                    "before saving",
+                    path, name));
   }
   const torch::NoGradGuard no_grad;
   network.set_training(false);
@@ -58,9 +59,10 @@ void require_usable(Network& network, const std::string& path, const ImageForm& 
   if (logits.dim() != 2 || logits.size(0) != 2 || logits.size(1) != form.classes) {
     std::string shape;
     for (const auto extent : logits.sizes()) shape += fmt::format("{}{}", shape.empty() ? "" : ", ", extent);
-    throw UsageError(fmt::format("{} turns two images into a tensor [{}], but logits [2, {}] are needed: make forward "
-                                 "return one value per class",
-                                 path, shape, form.classes));
+    throw UsageError(
+        fmt::format("{} turns two images into a tensor [{}], but logits [2, {}] are needed: make forward "
+                    "return one value per class",
+                    path, shape, form.classes));
   }
 }
 
@@ -68,9 +70,10 @@ void require_usable(Network& network, const std::string& path, const ImageForm& 
 
 std::unique_ptr<Network> load_torchscript(const std::string& path, const ImageForm& form) {
   if (!std::filesystem::is_regular_file(path)) {
-    throw UsageError(fmt::format("--model torchscript: file '{}' does not exist: give the path of a file written by "
-                                 "torch.jit.save",
-                                 path));
+    throw UsageError(
+        fmt::format("--model torchscript: file '{}' does not exist: give the path of a file written by "
+                    "torch.jit.save",
+                    path));
   }
   limit_torch_threads();
   try {

@@ -14,8 +14,8 @@ namespace fluentps::train {
 std::unique_ptr<Problem> make_problem(const ProblemOptions& options, Clock& clock) {
   if (options.batch_size == 0) throw UsageError("--batch-size is 0: give each worker at least one example");
   if (options.worker.value >= options.workers) {
-    throw UsageError(fmt::format("worker {} of {}: the index must be below the number of workers",
-                                 options.worker.value, options.workers));
+    throw UsageError(fmt::format("worker {} of {}: the index must be below the number of workers", options.worker.value,
+                                 options.workers));
   }
   const std::string name = options.model.substr(0, options.model.find(':'));
   if (name == "quadratic") return make_quadratic(options, clock);

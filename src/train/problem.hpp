@@ -42,20 +42,22 @@ class Problem {
 };
 
 struct ProblemOptions {
-  /// softmax | mlp | lenet | cifar-quick | resnet20|32|44|56|110 | vgg16 | torchscript:FILE | quadratic:... | synthetic:...
+  /// softmax | mlp | lenet | cifar-quick | resnet20|32|44|56|110 | vgg16 | torchscript:FILE | quadratic:... |
+  /// synthetic:...
   std::string model = "lenet";
   std::string dataset = "fashion-mnist";  ///< fashion-mnist | mnist | cifar10 | cifar100 | synthetic:...
   std::string data;                       ///< directory; empty: where the Debian package puts it
   std::string augment = "auto";           ///< auto (flip for cifar) | none | flip | crop | flip+crop
   std::uint32_t batch_size = 64;          ///< per worker
   std::uint64_t seed = 1;
-  std::uint32_t workers = 1;              ///< N
+  std::uint32_t workers = 1;  ///< N
   WorkerIndex worker;
-  std::uint32_t evaluation_limit = 0;     ///< test images used, 0: all
+  std::uint32_t evaluation_limit = 0;  ///< test images used, 0: all
 };
 
 /// Throws UsageError: unknown model or data set (names the valid ones), missing data (names the package), batch larger
-/// than the data set. Loading takes seconds for big data sets; problems of one process share the data. `clock` is what `synthetic` and `quadratic` sleep with; it outlives the problem.
+/// than the data set. Loading takes seconds for big data sets; problems of one process share the data. `clock` is what
+/// `synthetic` and `quadratic` sleep with; it outlives the problem.
 std::unique_ptr<Problem> make_problem(const ProblemOptions& options, Clock& clock);
 
 }  // namespace fluentps::train

@@ -36,9 +36,10 @@ Straggler::Straggler(const std::string& text, std::uint64_t seed, std::uint32_t 
   for (const auto& part : split_parts(text)) {
     Spec spec(part, "--straggler");
     if (!spec.name().empty() || !spec.words().empty()) {
-      throw UsageError(fmt::format("--straggler: '{}' is not key=value: write every=8,mean_ms=30,sdev_ms=10 or "
-                                   "worker=2,factor=20",
-                                   part));
+      throw UsageError(
+          fmt::format("--straggler: '{}' is not key=value: write every=8,mean_ms=30,sdev_ms=10 or "
+                      "worker=2,factor=20",
+                      part));
     }
     const auto every = spec.integer("every", 1, 1, std::numeric_limits<std::uint32_t>::max());
     const auto only = spec.integer("worker", -1, 0, std::int64_t{workers} - 1);

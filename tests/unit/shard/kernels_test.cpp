@@ -73,7 +73,8 @@ TEST_P(Kernels, Apply) {
 
 TEST_P(Kernels, ApplySumIsAddThenApply) {
   constexpr float kScale = 1.0F / 7;
-  Guarded w(GetParam(), 2, 0), old(GetParam(), 0, 0), sum(GetParam(), 1, 2), same(GetParam(), 1, 2), u(GetParam(), 3, 1);
+  Guarded w(GetParam(), 2, 0), old(GetParam(), 0, 0), sum(GetParam(), 1, 2), same(GetParam(), 1, 2),
+      u(GetParam(), 3, 1);
   apply_sum(w.values(), sum.values(), u.values(), kScale);
   for (std::size_t j = 0; j < GetParam(); ++j) {
     volatile float total = sum.values()[j] + u.values()[j];

@@ -50,7 +50,8 @@ TEST(Momentum, NewRateScalesTheVelocity) {
   EXPECT_EQ(step(*rule, {0}, {0}, 0.25), Vector{-0.25F});
 }
 
-// g' = 2 + 0.5*2 = 3; v = 3, update -0.5 (3 + 0.5*3) = -2.25; then g' = -1 + 0.5*4 = 1, v = 2.5, -0.5 (1 + 1.25) = -1.125
+// g' = 2 + 0.5*2 = 3; v = 3, update -0.5 (3 + 0.5*3) = -2.25; then g' = -1 + 0.5*4 = 1, v = 2.5, -0.5 (1 + 1.25) =
+// -1.125
 TEST(Nesterov, TwoStepsWithWeightDecay) {
   auto rule = make({.name = "nesterov", .momentum = 0.5, .weight_decay = 0.5}, 1);
   EXPECT_EQ(step(*rule, {2}, {2}, 0.5), Vector{-2.25F});
@@ -70,8 +71,8 @@ TEST(Adam, DecayIsPartOfTheGradient) {
   expect_near(step(*rule, {4}, {1}, 0.1), {-0.1F * 3 / 4});  // g' = 3
 }
 
-// Layer 1: |w| = 5, |g| = 10; beta 0.1: lambda = 0.01*5/(10 + 0.5) = 1/210; v = lr lambda (g + 0.1 w), lr = 21: 0.1 (...)
-// g + 0.1 w = (6.3, 8.4). Layer 2: |w| = 2, |g| = 1, lambda = 0.02/1.2 = 1/60, g + 0.1 w = 1.2, 21/60*1.2 = 0.42.
+// Layer 1: |w| = 5, |g| = 10; beta 0.1: lambda = 0.01*5/(10 + 0.5) = 1/210; v = lr lambda (g + 0.1 w), lr = 21: 0.1
+// (...) g + 0.1 w = (6.3, 8.4). Layer 2: |w| = 2, |g| = 1, lambda = 0.02/1.2 = 1/60, g + 0.1 w = 1.2, 21/60*1.2 = 0.42.
 TEST(Lars, LayersByHand) {
   auto rule = make({.name = "lars", .momentum = 0.5, .weight_decay = 0.1, .trust_ratio = 0.01}, 3, {{0, 2}, {2, 1}});
   expect_near(step(*rule, {3, 4, 2}, {6, 8, 1}, 21), {-0.63F, -0.84F, -0.42F});

@@ -95,9 +95,9 @@ std::vector<float> prepared(const DataSets& sets, Augmentation augmentation, con
 TEST(Prepare, ScalesByHand) {
   const auto sets = one_image();
   const auto image = prepared(sets, {}, {});
-  EXPECT_EQ(image[0], -1.0F);               // (0 - 128) / 128
-  EXPECT_EQ(image[6], -118.0F / 128);       // y = 1
-  EXPECT_EQ(image[36 + 35], 27.0F / 128);   // 100 + 50 + 5
+  EXPECT_EQ(image[0], -1.0F);              // (0 - 128) / 128
+  EXPECT_EQ(image[6], -118.0F / 128);      // y = 1
+  EXPECT_EQ(image[36 + 35], 27.0F / 128);  // 100 + 50 + 5
 }
 
 TEST(Prepare, FlipsHalfOfTheImagesByKey) {

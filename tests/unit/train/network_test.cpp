@@ -106,6 +106,30 @@ INSTANTIATE_TEST_SUITE_P(All, GradientCheck,
                            return name;
                          });
 
+// With all filters of the blocks zero, only the shortcuts pass: 16 channels in the middle of 32, these in the middle of
+// 64, every fourth pixel in both directions.
+TEST(Resnet, ShortcutsAreOptionA) {
+  const auto network = make_network("resnet20", {3, 16, 16, 10});
+  const torch::NoGradGuard no_grad;
+  torch::Tensor stem_filters, last_matrix, last_bias;
+  for (auto& [name, tensor] : network->parameters()) {
+    if (name.starts_with("stage") && name.find("conv") != std::string::npos) tensor.zero_();
+    if (name == "conv.weight") stem_filters = tensor;
+    if (name == "fc.weight") last_matrix = tensor;
+    if (name == "fc.bias") last_bias = tensor;
+  }
+  network->set_training(false);  // fresh statistics: the normalizations only divide by sqrt(1 + 1e-5)
+  torch::manual_seed(5);
+  const auto images = torch::randn({2, 3, 16, 16});
+  const auto stem = torch::relu(torch::conv2d(images, stem_filters, {}, 1, 1));
+  const auto seen = stem.index({torch::indexing::Slice(), torch::indexing::Slice(), torch::indexing::Slice(0, 16, 4),
+                                torch::indexing::Slice(0, 16, 4)});
+  const auto columns = last_matrix.index({torch::indexing::Slice(), torch::indexing::Slice(24, 40)});
+  const auto wanted = torch::matmul(seen.mean({2, 3}), columns.t()) + last_bias;
+  EXPECT_LT((network->forward(images) - wanted).abs().max().item<float>(), 1e-4F);
+  EXPECT_GT(wanted.abs().max().item<float>(), 0.01F);
+}
+
 std::int64_t size_of(const Problem& problem) {
   const auto tensors = problem.tensors();
   return std::accumulate(tensors.begin(), tensors.end(), std::int64_t{0},
@@ -142,7 +166,9 @@ TEST(NetworkProblem, LenetLearnsInThirtySteps) {
   const auto problem = make_problem(options, clock);
   const auto losses = train(*problem, 30, 0.02F);
   EXPECT_LT(losses.front(), 5);
-  const auto mean = [&](int first) { return std::accumulate(losses.begin() + first, losses.begin() + first + 5, 0.0) / 5; };
+  const auto mean = [&](int first) {
+    return std::accumulate(losses.begin() + first, losses.begin() + first + 5, 0.0) / 5;
+  };
   EXPECT_LT(mean(25), 0.6 * mean(0));
   EXPECT_LT(mean(25), 1.5);  // ln 10 = 2.30 is guessing
 }
@@ -163,6 +189,20 @@ TEST(NetworkProblem, EvaluationFindsWhatWasLearnt) {
   EXPECT_GT(problem->evaluate(weights)->accuracy, 0.9);
   options.evaluation_limit = 1;
   EXPECT_EQ(make_problem(options, clock)->evaluate(weights)->accuracy, 1.0);
+}
+
+// More images than are evaluated at once: with all logits 0 each contributes ln 3 and every third is right.
+TEST(NetworkProblem, EvaluationCountsEveryImageOnce) {
+  FakeClock clock;
+  for (const int limit : {0, 750, 600, 1, 100'000}) {
+    auto options = small_options("softmax", "synthetic:images=16,test=750,classes=3,size=8");
+    options.evaluation_limit = static_cast<std::uint32_t>(limit);
+    const auto problem = make_problem(options, clock);
+    const std::vector<float> weights(static_cast<std::size_t>(size_of(*problem)));
+    const auto evaluation = problem->evaluate(weights);
+    EXPECT_NEAR(evaluation->loss, std::log(3.0), 1e-6) << limit;
+    EXPECT_NEAR(evaluation->accuracy, limit == 1 ? 1 : 1.0 / 3, 1e-12) << limit;
+  }
 }
 
 // N workers of batch B together are one worker of batch N*B, random flips and crops included.

@@ -12,7 +12,9 @@ namespace {
 constexpr std::int64_t kSize = 101;
 constexpr int kSteps = 25;
 
-float gradient_at(int step, std::int64_t j) { return std::sin(0.3F * static_cast<float>(j + 1) * static_cast<float>(step + 1)); }
+float gradient_at(int step, std::int64_t j) {
+  return std::sin(0.3F * static_cast<float>(j + 1) * static_cast<float>(step + 1));
+}
 
 /// Changes on the way, so that the treatment of lr in the velocity shows.
 double rate_at(int step) { return step < 10 ? 0.1 : 0.03; }

@@ -1,13 +1,12 @@
 /// The problems without libtorch: quadratic and synthetic, and the choice by name.
-#include "train/problem.hpp"
-
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <cmath>
 
-#include "fluentps/error.hpp"
 #include "fake_clock.hpp"
+#include "fluentps/error.hpp"
+#include "train/problem.hpp"
 
 namespace fluentps::train {
 namespace {

@@ -91,7 +91,8 @@ TEST_F(Readers, IdxHostile) {
   EXPECT_HAS(idx_refusal({0, 0}, labels), "ends inside its header, found at byte 2");
   EXPECT_HAS(idx_refusal(labels, labels), "no IDX file of images");
   EXPECT_HAS(idx_refusal(good, good), "no IDX file of labels");
-  EXPECT_HAS(idx_refusal(idx_images(3, 2, 4, 23), labels), "ends early: its header promises 40 bytes, found at byte 39");
+  EXPECT_HAS(idx_refusal(idx_images(3, 2, 4, 23), labels),
+             "ends early: its header promises 40 bytes, found at byte 39");
   EXPECT_HAS(idx_refusal(idx_images(3, 2, 4, 25), labels), "goes on after the 40 bytes");
   EXPECT_HAS(idx_refusal(idx_images(0, 2, 4, 0), labels), "has 0 images");
   EXPECT_HAS(idx_refusal(idx_images(3, 0, 4, 0), labels), "has 0 rows");
@@ -135,7 +136,8 @@ TEST_F(Readers, TrainAndTestMustHaveOneForm) {
   write("t10k-images-idx3-ubyte", idx_images(1, 2, 2, 4));
   write("train-labels-idx1-ubyte", idx_labels(1, {1}));
   write("t10k-labels-idx1-ubyte", idx_labels(1, {1}));
-  EXPECT_HAS(refusal([&] { load_data_sets("mnist", directory_.string()); }), "training images are 4x4, test images 2x2");
+  EXPECT_HAS(refusal([&] { load_data_sets("mnist", directory_.string()); }),
+             "training images are 4x4, test images 2x2");
 }
 
 /// `count` records: label bytes then 3072 pixels; record r has labels r and pixels r + position.
@@ -206,21 +208,24 @@ TEST(DataSetsByName, SyntheticAsAskedFor) {
   EXPECT_EQ(sets->test.size(), 7);
   EXPECT_EQ(sets->train.pixels.size(), 30U * 3 * 16 * 16);
   EXPECT_EQ(sets->train.labels[13], 3);
-  EXPECT_NE(sets->train.pixels, load_data_sets("synthetic:images=30,test=30,classes=5,channels=3,size=16", "")->test.pixels);
+  EXPECT_NE(sets->train.pixels,
+            load_data_sets("synthetic:images=30,test=30,classes=5,channels=3,size=16", "")->test.pixels);
   EXPECT_HAS(refusal([] { load_data_sets("synthetic:image=30", ""); }), "did you mean 'images'?");
   EXPECT_HAS(refusal([] { load_data_sets("synthetic:images=10M,size=512", ""); }), "ask for fewer");
 }
 
 // Mean 0 and deviation 1 of the real pixels, as the scaling promises.
 TEST(DataSetsByName, FashionMnist) {
-  if (!fs::exists("/usr/share/datasets/fashion-mnist")) GTEST_SKIP() << "package dataset-fashion-mnist is not installed";
+  if (!fs::exists("/usr/share/datasets/fashion-mnist"))
+    GTEST_SKIP() << "package dataset-fashion-mnist is not installed";
   const auto sets = load_data_sets("fashion-mnist", "");
   EXPECT_EQ(sets->train.size(), 60'000);
   EXPECT_EQ(sets->test.size(), 10'000);
   EXPECT_EQ(sets->train.form, (ImageForm{1, 28, 28, 10}));
   double sum = 0, square = 0;
   for (const auto pixel : sets->train.pixels) {
-    const double value = (static_cast<double>(pixel) - static_cast<double>(sets->shift)) * static_cast<double>(sets->scale);
+    const double value =
+        (static_cast<double>(pixel) - static_cast<double>(sets->shift)) * static_cast<double>(sets->scale);
     sum += value;
     square += value * value;
   }

@@ -82,9 +82,9 @@ TEST(Straggler, EmptyIsNobody) {
 }
 
 TEST(Straggler, Refusals) {
-  for (const char* bad : {"every=0,mean_ms=1", "worker=16,mean_ms=1", "worker=-1,mean_ms=1", "every=8", "mean=30",
-                          "every=8,mean_ms=abc", "every=2,worker=1,mean_ms=1", "worker=1,factor=0.5", "fast",
-                          "every=8,mean_ms=-3", "every=8;;mean_ms=x"}) {
+  for (const char* bad :
+       {"every=0,mean_ms=1", "worker=16,mean_ms=1", "worker=-1,mean_ms=1", "every=8", "mean=30", "every=8,mean_ms=abc",
+        "every=2,worker=1,mean_ms=1", "worker=1,factor=0.5", "fast", "every=8,mean_ms=-3", "every=8;;mean_ms=x"}) {
     EXPECT_THROW(sleep_of(bad, 0), UsageError) << bad;
   }
 }
