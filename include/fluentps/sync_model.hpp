@@ -85,6 +85,8 @@ class SyncModel {
   /// Told of every completed push of an iteration it rules, counted already, before may_advance is asked (dssp learns
   /// the push times).
   virtual void on_push(const SyncState&, WorkerIndex, Iteration) {}
+  /// Told of every answer to a pull that it rules, at once or delayed.
+  virtual void on_answer(const SyncState&, WorkerIndex, Iteration) {}
   virtual Aggregation aggregation() const { return {}; }
 };
 

@@ -62,12 +62,15 @@ struct Controller::Impl {
 
   /// Moves V as far as it goes and releases what that allows.
   void settle() {
+    const auto answered = grants.size();
     while (clocks.begun() && model_at(clocks.v()).may_advance(clocks)) {
       clocks.advance();
       delayed.advance(clocks.v(), grants);
     }
     delayed.recheck([this](WorkerIndex worker, Iteration i) { return model_at(i).may_release(clocks, worker, i); },
                     grants);
+    for (auto each = answered; each < grants.size(); ++each)
+      model_at(grants[each].iteration).on_answer(clocks, grants[each].worker, grants[each].iteration);
   }
 
   ControllerOptions options;
@@ -109,10 +112,11 @@ bool Controller::pull(WorkerIndex worker, Iteration i, std::int64_t now_ns) {
     throw ProtocolError(
         fmt::format("pull of worker {} at iteration {}: its pull before has not been answered yet", worker.value, i));
   clocks.set_now(now_ns);
-  const auto& model = impl_->model_at(i);
+  auto& model = impl_->model_at(i);
   Grant grant{.worker = worker, .iteration = i, .v_request = clocks.v(), .delayed = false};
   if (impl_->answers_now(model, worker, i)) {
     impl_->grants.push_back(grant);
+    model.on_answer(clocks, worker, i);
     return true;
   }
   grant.delayed = true;

@@ -2,8 +2,9 @@
 /// 2017).
 ///
 /// A worker that reaches the lower bound may run r more iterations, r chosen so that it then waits least for the next
-/// push of the slowest worker, both predicted from the last push and the interval before it. It never runs beyond the
-/// upper bound. After those r iterations it asks again; r = 0 means: wait for the lower bound.
+/// push of the slowest worker. Both are predicted from the last push and the time from an answer to the push after it,
+/// so time spent waiting does not count. It never runs beyond the upper bound. After those r iterations it asks again;
+/// r = 0 means: wait for the lower bound.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,11 +22,11 @@ constexpr std::int64_t kMaxRange = 1000;
 
 /// What is known of one worker.
 struct Times {
-  std::int64_t last_ns = 0;
-  std::int64_t interval_ns = 0;
-  Iteration free_until = 0;  ///< pulls below it are answered
-  std::uint64_t pushes = 0;
-  bool known() const { return pushes >= 2 && interval_ns > 0; }
+  std::int64_t begin_ns = 0;     ///< of the iteration under way
+  std::int64_t last_ns = 0;      ///< of the last push
+  std::int64_t interval_ns = 0;  ///< the last iteration took; 0: not known
+  Iteration free_until = 0;      ///< pulls below it are answered
+  bool begun = false;            ///< begin_ns is known
 };
 constexpr Times kUnknown{};
 
@@ -43,17 +44,21 @@ class Dssp final : public SyncModel {
 
   void on_push(const SyncState& state, WorkerIndex worker, Iteration i) override {
     auto& times = times_[worker.value];
-    if (times.pushes > 0) times.interval_ns = state.now_ns() - times.last_ns;
-    times.last_ns = state.now_ns();
-    ++times.pushes;
+    if (times.begun) times.interval_ns = state.now_ns() - times.begin_ns;
+    times.last_ns = times.begin_ns = state.now_ns();
+    times.begun = true;
     if (i < state.v() + low_ || i < times.free_until) return;
     times.free_until = i + choose(times, slowest(state), state.v() + high_ - i);
+  }
+  void on_answer(const SyncState& state, WorkerIndex worker, Iteration) override {
+    times_[worker.value].begin_ns = state.now_ns();
+    times_[worker.value].begun = true;
   }
 
  private:
   /// The r in [0, most] after which the time to the slow worker's next push is shortest; the smallest of equals.
   static Iteration choose(const Times& fast, const Times& slow, Iteration most) {
-    if (!fast.known() || !slow.known()) return 0;
+    if (fast.interval_ns <= 0 || slow.interval_ns <= 0) return 0;
     Iteration best = 0;
     std::int64_t least_ns = INT64_MAX;
     for (Iteration r = 0; r <= most; ++r) {
