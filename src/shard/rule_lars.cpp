@@ -9,10 +9,21 @@
 namespace fluentps::rules {
 namespace {
 
-/// In double and in order, so that the value depends neither on the machine nor on the number of threads.
+/// In double, in eight interleaved sums of fixed order: as fast as vector code, yet the value depends neither on the
+/// machine nor on the compiler.
 double norm(const float* values, std::int64_t count) {
+  constexpr std::int64_t kSums = 8;
+  double sums[kSums] = {};
+  const std::int64_t whole = count / kSums * kSums;
+  for (std::int64_t j = 0; j < whole; j += kSums) {
+    for (std::int64_t k = 0; k < kSums; ++k) {
+      const double value = values[j + k];
+      sums[k] += value * value;
+    }
+  }
   double sum = 0;
-  for (std::int64_t j = 0; j < count; ++j) sum += static_cast<double>(values[j]) * static_cast<double>(values[j]);
+  for (const double part : sums) sum += part;
+  for (std::int64_t j = whole; j < count; ++j) sum += static_cast<double>(values[j]) * static_cast<double>(values[j]);
   return std::sqrt(sum);
 }
 

@@ -48,7 +48,7 @@ Augmentation parse_augmentation(const std::string& text, const std::string& data
   if (text == "crop") return {.flip = false, .crop = true};
   if (text == "flip+crop") return {.flip = true, .crop = true};
   const std::vector<std::string> valid = {"auto", "none", "flip", "crop", "flip+crop"};
-  throw UsageError(fmt::format("--augment: unknown value '{}', did you mean '{}'? Valid: {}", text,
+  throw UsageError(fmt::format("augment: unknown value '{}', did you mean '{}'? Valid: {}", text,
                                nearest_name(text, valid), join_names(valid)));
 }
 

@@ -89,6 +89,23 @@ TEST(Lars, MomentumCorrection) {
   }
 }
 
+// w = 3 and g = 4 throughout: |w|/|g| = 3/4 for any length, so lambda g = eta 3 and the update is -lr eta 3 = -0.3.
+TEST(Lars, NormsCountEveryElement) {
+  for (const std::int64_t n : {1, 7, 8, 9, 16, 100}) {
+    auto rule = make({.name = "lars", .trust_ratio = 0.1}, n);
+    const auto size = static_cast<std::size_t>(n);
+    expect_near(step(*rule, Vector(size, 3), Vector(size, 4), 1), Vector(size, -0.3F));
+    // The first and the last element count as much as the others: |w| = 3 for one 3 among zeros.
+    for (const std::size_t at : {std::size_t{0}, size - 1}) {
+      Vector weights(size, 0), gradient(size, 0);
+      weights[at] = 3;
+      gradient[size / 2] = 4;
+      auto fresh = make({.name = "lars", .trust_ratio = 0.1}, n);
+      EXPECT_NEAR(step(*fresh, weights, gradient, 1)[size / 2], -0.3F, 1e-6) << n << ' ' << at;
+    }
+  }
+}
+
 TEST(Lars, ZeroLayersStayFiniteAndCanMove) {
   auto rule = make({.name = "lars", .trust_ratio = 0.001}, 2, {{0, 1}, {1, 1}});
   expect_near(step(*rule, {0, 5}, {3, 0}, 10), {-0.03F, 0});
