@@ -25,7 +25,7 @@ TORCH_LIBS ?= -L$(TORCH_DIR)/lib -Wl,-rpath,$(TORCH_DIR)/lib -ltorch -ltorch_cpu
 PYTHON ?= /usr/bin/python3
 
 PACKAGES := g++ make git ca-certificates pkg-config openmpi-bin libopenmpi-dev libucx-dev libhdf5-dev hdf5-tools \
-  libboost-program-options-dev libtorch-dev libfmt-dev zlib1g-dev libgtest-dev libbenchmark-dev dataset-fashion-mnist \
+  libboost-program-options-dev libtorch-dev libopenblas0-serial libfmt-dev zlib1g-dev libgtest-dev libbenchmark-dev dataset-fashion-mnist \
   python3 python3-h5py python3-matplotlib python3-numpy python3-pandas python3-pytest libsimgrid-dev ccache procps
 
 # --- Flags --------------------------------------------------------------------------------------------------------------
@@ -62,7 +62,7 @@ tests: $(UNIT_TESTS) $(MPI_TESTS) $(EXAMPLES)
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1|/' | column -t -s '|'
-	@echo "  switches: DEBUG=1, SAN=address|undefined, PYTHON=..., MPICXX=..., TORCH_DIR=..., HDF5_LIBS=..."
+	@echo "  switches: V=1 (show commands), DEBUG=1, SAN=address|undefined, PYTHON=..., MPICXX=..., TORCH_DIR=..., HDF5_LIBS=..."
 
 deps: ## install what is needed (Debian, Ubuntu); elsewhere: list it
 	@tests/install_deps $(PACKAGES)
@@ -73,6 +73,10 @@ status: ## show which dependencies were found
 # Names what is missing, and the package that brings it, before anything is compiled.
 require:
 	@tests/find_deps
+
+# One line per step; V=1 shows the commands.
+Q := $(if $(V),,@)
+SAY := $(if $(V),@true,@echo)
 
 # --- Rules --------------------------------------------------------------------------------------------------------------
 FLUENTPS_GIT := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
@@ -89,15 +93,17 @@ $(BUILD)/obj/tests/mpi/%.o: EXTRA = -Itests/mpi
 
 $(BUILD)/obj/%.o: %.cpp | require
 	@mkdir -p $(@D)
-	$(CXX_WRAP) $(CXX) $(ALL_CXXFLAGS) $(EXTRA) -c $< -o $@
+	$(SAY) compile $<
+	$(Q)$(CXX_WRAP) $(CXX) $(ALL_CXXFLAGS) $(EXTRA) -c $< -o $@
 
 $(CORE): $(CORE_OBJ)
 $(TRAIN): $(TRAIN_OBJ)
 $(BUILD)/lib/%.a:
 	@mkdir -p $(@D)
-	rm -f $@ && ar rcs $@ $^
+	$(SAY) archive $@
+	$(Q)rm -f $@ && ar rcs $@ $^
 
-LINK = @mkdir -p $(@D); echo "link $@"; $(CXX) $(SANFLAGS) $(filter %.o,$^) $(filter %.a,$^)
+LINK = $(Q)mkdir -p $(@D); $(if $(V),,echo link $@;) $(CXX) $(SANFLAGS) $(filter %.o,$^) $(filter %.a,$^)
 define program
 $(BUILD)/bin/fluentps-$(1): $(BUILD)/obj/src/apps/fluentps_$(1).o $(call objects,src/apps/$(1)/*.cpp) \
     $(if $(filter train,$(1)),$(TRAIN)) $(CORE)
@@ -110,8 +116,10 @@ $(BUILD)/tests/unit-$(1): $(call objects,tests/unit/$(1)/*.cpp) $(if $(filter ap
 	$$(LINK) -lgtest -lgtest_main $(if $(filter train,$(1)),$(LDLIBS_TRAIN)) $(BOOST_LIBS) $(LDLIBS_CORE) -o $$@
 endef
 $(foreach room,$(sort $(UNIT_ROOMS)),$(eval $(call unit_test,$(room))))
+$(BUILD)/tests/mpi/training: $(TRAIN)
+$(BUILD)/tests/mpi/training: LDLIBS_EXTRA = $(LDLIBS_TRAIN)
 $(BUILD)/tests/mpi/%: $(BUILD)/obj/tests/mpi/%_test.o $(BUILD)/obj/tests/mpi/mpi_main.o $(CORE)
-	$(LINK) -lgtest $(LDLIBS_CORE) -o $@
+	$(LINK) $(filter %/libfluentps.a,$^) -lgtest $(LDLIBS_EXTRA) $(LDLIBS_CORE) -o $@
 $(BUILD)/examples/%: $(BUILD)/obj/examples/%.o $(CORE)
 	$(LINK) $(LDLIBS_CORE) -o $@
 $(BUILD)/bench/%: $(BUILD)/obj/bench/%.o $(CORE)
