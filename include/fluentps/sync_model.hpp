@@ -74,8 +74,11 @@ class SyncModel {
   }
   /// Smallest V at which the soft release lets a buffered pull of iteration i go, where that depends on nothing but V:
   /// the controller then files it there and each release costs O(1). At most i + 1 is used: V > i always releases.
-  /// nullopt: re-checked at every event.
+  /// nullopt: see waits_for.
   virtual std::optional<Iteration> release_at(const SyncState&, WorkerIndex, Iteration) const { return std::nullopt; }
+  /// Where there is no such V: a worker without whose next push, or leaving, a buffered pull cannot go under the soft
+  /// release; it is then re-checked at that worker's events only. nullopt: at every event.
+  virtual std::optional<WorkerIndex> waits_for(const SyncState&, WorkerIndex, Iteration) const { return std::nullopt; }
   /// Whether V advances. Default: every active worker has pushed iteration V. Asked only while somebody has pushed it.
   virtual bool may_advance(const SyncState& state) const {
     return state.active_count(state.v()) >= state.active_workers();

@@ -23,7 +23,7 @@ Release parse_release(std::string_view text) {
 
 std::string_view to_string(Release release) { return release == Release::kSoft ? "soft" : "lazy"; }
 
-struct Controller::Impl {
+struct Controller::Impl : DelayedPulls::Condition {
   Impl(const ControllerOptions& controller_options, std::vector<SyncPlan::Stretch> plan, ServerIndex server)
       : options(controller_options),
         stretches(std::move(plan)),
@@ -57,18 +57,23 @@ struct Controller::Impl {
     if (options.release == Release::kLazy) return delayed.file(pull, pull.iteration + 1);
     const auto release = model.release_at(clocks, pull.worker, pull.iteration);
     if (release) return delayed.file(pull, std::clamp(*release, clocks.v() + 1, pull.iteration + 1));
-    delayed.file_unscheduled(pull, model.may_release(clocks, pull.worker, pull.iteration));
+    if (model.may_release(clocks, pull.worker, pull.iteration)) return delayed.file_joined(pull);
+    delayed.file_unscheduled(pull, model.waits_for(clocks, pull.worker, pull.iteration));
   }
 
-  /// Moves V as far as it goes and releases what that allows.
-  void settle() {
+  bool may_go(WorkerIndex worker, Iteration i) const override { return model_at(i).may_release(clocks, worker, i); }
+  std::optional<WorkerIndex> waits_for(WorkerIndex worker, Iteration i) const override {
+    return model_at(i).waits_for(clocks, worker, i);
+  }
+
+  /// After `worker` has pushed or left, or after time has passed: moves V as far as it goes, releases what that allows.
+  void settle(std::optional<WorkerIndex> worker) {
     const auto answered = grants.size();
     while (clocks.begun() && model_at(clocks.v()).may_advance(clocks)) {
       clocks.advance();
       delayed.advance(clocks.v(), grants);
     }
-    delayed.recheck([this](WorkerIndex worker, Iteration i) { return model_at(i).may_release(clocks, worker, i); },
-                    grants);
+    if (delayed.has_unscheduled()) delayed.recheck(worker, *this, grants);
     for (auto each = answered; each < grants.size(); ++each)
       model_at(grants[each].iteration).on_answer(clocks, grants[each].worker, grants[each].iteration);
   }
@@ -98,7 +103,7 @@ bool Controller::push(WorkerIndex worker, Iteration i, std::int64_t now_ns) {
   clocks.set_now(now_ns);
   const bool in_time = clocks.push(worker);
   impl_->model_at(i).on_push(clocks, worker, i);
-  impl_->settle();
+  impl_->settle(worker);
   return in_time;
 }
 
@@ -128,12 +133,12 @@ void Controller::leave(WorkerIndex worker, std::int64_t now_ns) {
   impl_->require_active(worker, "leave");
   impl_->clocks.set_now(now_ns);
   impl_->clocks.leave(worker);
-  impl_->settle();
+  impl_->settle(worker);
 }
 
 void Controller::tick(std::int64_t now_ns) {
   impl_->clocks.set_now(now_ns);
-  impl_->settle();
+  impl_->settle(std::nullopt);
 }
 
 std::optional<std::int64_t> Controller::deadline_ns() const {

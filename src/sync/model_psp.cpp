@@ -2,7 +2,6 @@
 /// of the workers. With beta = N it is SSP.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <bit>
 
 #include "sync/arguments.hpp"
@@ -19,32 +18,29 @@ class Psp final : public SyncModel {
   Psp(std::uint32_t beta, std::int64_t staleness) : beta_(beta), staleness_(staleness) {}
   std::string spec() const override { return fmt::format("psp:beta={},s={}", beta_, staleness_); }
 
-  /// All sampled workers satisfy i < progress + s. One sample per (worker, iteration), so asking again is asking the
-  /// same workers, and an answer once possible stays so. Workers that have left are not waited for.
   bool may_pull(const SyncState& state, WorkerIndex worker, Iteration i) const override {
-    if (i < state.v() + staleness_) return true;
-    draw(state, worker, i);
-    return std::all_of(sample_.begin(), sample_.end(), [&](std::uint32_t other) {
-      return !state.active(WorkerIndex{other}) || i < state.progress(WorkerIndex{other}) + staleness_;
-    });
+    return i < state.v() + staleness_ || !waits_for(state, worker, i);
+  }
+  /// The first sampled worker for which i < progress + s does not hold. One sample per (worker, i): asking again is
+  /// asking the same workers, and an answer once possible stays so. Workers that have left are not waited for.
+  std::optional<WorkerIndex> waits_for(const SyncState& state, WorkerIndex worker, Iteration i) const override {
+    sampled_.assign(state.workers(), false);
+    auto bits = mix64(std::bit_cast<std::uint64_t>(state.coin(worker, i)));
+    // Floyd's sampling without replacement (CACM 30(9), 1987).
+    for (std::uint32_t last = state.workers() - beta_; last < state.workers(); ++last) {
+      bits = mix64(bits);
+      auto pick = static_cast<std::uint32_t>(to_unit(bits) * (last + 1));
+      if (sampled_[pick]) pick = last;
+      sampled_[pick] = true;
+      if (state.active({pick}) && i >= state.progress({pick}) + staleness_) return WorkerIndex{pick};
+    }
+    return std::nullopt;
   }
 
  private:
-  /// beta distinct workers of N (Floyd's algorithm, CACM 30(9), 1987), driven by the coin of (worker, i).
-  void draw(const SyncState& state, WorkerIndex worker, Iteration i) const {
-    auto bits = mix64(std::bit_cast<std::uint64_t>(state.coin(worker, i)));
-    sample_.clear();
-    for (std::uint32_t last = state.workers() - beta_; last < state.workers(); ++last) {
-      bits = mix64(bits);
-      const auto pick = static_cast<std::uint32_t>(to_unit(bits) * (last + 1));
-      const bool taken = std::find(sample_.begin(), sample_.end(), pick) != sample_.end();
-      sample_.push_back(taken ? last : pick);
-    }
-  }
-
   std::uint32_t beta_;
   std::int64_t staleness_;
-  mutable std::vector<std::uint32_t> sample_;  ///< scratch
+  mutable std::vector<bool> sampled_;  ///< scratch
 };
 
 }  // namespace
