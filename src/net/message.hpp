@@ -91,6 +91,8 @@ class WorkerData {
   virtual void complete_puts(ServerIndex server) = 0;
   /// At the end of a push: the buffers of all puts may be changed.
   virtual void finish_puts() = 0;
+  /// Before the message that asks for a pull. Nothing but with PS-Lite's keys, which name every element asked for.
+  virtual void send_keys(ServerIndex) {}
   /// Starts reading `into.size()` elements at `offset` of the server's shard, in shard order within one grant.
   virtual void get(ServerIndex server, std::int64_t offset, std::span<float> into) = 0;
   /// All gets from this server have arrived.

@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "net/mpi_error.hpp"
 #include "net/transport.hpp"
 #include "net/window.hpp"
@@ -15,11 +18,15 @@ class RmaTransport final : public Transport {
       : roles_(roles),
         layout_(layout),
         weights_(roles.job.get(), own_bytes(layout, roles), "weights"),
-        inbox_(roles.job.get(), roles.role == Role::kServer ? layout.inbox_elements() * kFloatBytes : 0, "inbox") {}
+        inbox_(roles.job.get(), roles.role == Role::kServer ? layout.inbox_elements() * kFloatBytes : 0, "inbox") {
+    if (layout.keys && roles.role == Role::kWorker)
+      keys_.resize(static_cast<std::size_t>(*std::max_element(layout.shard_elements.begin(), layout.shard_elements.end())));
+  }
 
   std::span<float> weights() override {
     const auto memory = weights_.memory();
-    return {reinterpret_cast<float*>(memory.data()), memory.size() / sizeof(float)};
+    const auto shard = roles_.role == Role::kServer ? layout_.shard_elements[roles_.index] : 0;
+    return {reinterpret_cast<float*>(memory.data()), static_cast<std::size_t>(shard)};
   }
 
   std::span<const float> receive_chunk(WorkerIndex worker, std::uint32_t slot, std::int64_t count) override {
@@ -36,29 +43,49 @@ class RmaTransport final : public Transport {
     if (slot >= layout_.ring || offset < 0 || count > layout_.chunk_elements - offset)
       throw RangeError(fmt::format("put of {} elements at {} of slot {} of server {} is outside of its {} slots of {}",
                                    count, offset, slot, server.value, layout_.ring, layout_.chunk_elements));
-    inbox_.put(rank(server), (slot_offset(WorkerIndex{roles_.index}, slot) + offset) * kFloatBytes, std::as_bytes(values));
+    const auto slot_begin = slot_offset(WorkerIndex{roles_.index}, slot);
+    inbox_.put(rank(server), (slot_begin + offset) * kFloatBytes, std::as_bytes(values));
+    if (layout_.keys)
+      inbox_.put(rank(server), (slot_begin + layout_.chunk_elements + 2 * offset) * kFloatBytes,
+                 std::as_bytes(std::span(keys_).first(values.size())));
   }
   void complete_puts(ServerIndex server) override { inbox_.flush(rank(server)); }
   void finish_puts() override {}
 
+  /// The own ring, which is empty while a worker asks, takes the keys of a shard of any size, slot after slot.
+  void send_keys(ServerIndex server) override {
+    if (!layout_.keys) return;
+    for (std::int64_t at = 0; at < layout_.shard_elements[server.value]; at += layout_.chunk_elements) {
+      const auto count = std::min(layout_.chunk_elements, layout_.shard_elements[server.value] - at);
+      const auto slot = static_cast<std::uint32_t>(at / layout_.chunk_elements % layout_.ring);
+      inbox_.put(rank(server), (slot_offset(WorkerIndex{roles_.index}, slot) + layout_.chunk_elements) * kFloatBytes,
+                 std::as_bytes(std::span(keys_).first(static_cast<std::size_t>(count))));
+    }
+    inbox_.flush(rank(server));
+  }
+
   void get(ServerIndex server, std::int64_t offset, std::span<float> into) override {
     weights_.get(rank(server), offset * kFloatBytes, std::as_writable_bytes(into));
+    if (layout_.keys)
+      weights_.get(rank(server), (layout_.shard_elements[server.value] + 2 * offset) * kFloatBytes,
+                   std::as_writable_bytes(std::span(keys_).first(into.size())));
   }
   void complete_gets(ServerIndex server) override { weights_.flush(rank(server)); }
 
  private:
   static std::int64_t own_bytes(const DataLayout& layout, const Roles& roles) {
-    return roles.role == Role::kServer ? layout.shard_elements[roles.index] * kFloatBytes : 0;
+    return roles.role == Role::kServer ? layout.weights_elements(roles.index) * kFloatBytes : 0;
   }
   int rank(ServerIndex server) const { return roles_.rank_of_server.at(server.value); }
   std::int64_t slot_offset(WorkerIndex worker, std::uint32_t slot) const {
-    return (std::int64_t{worker.value} * layout_.ring + slot) * layout_.chunk_elements;
+    return (std::int64_t{worker.value} * layout_.ring + slot) * layout_.slot_elements();
   }
 
   const Roles& roles_;
   DataLayout layout_;
   Window weights_;
   Window inbox_;
+  std::vector<std::uint64_t> keys_;  ///< what moves as keys; their values mean nothing here
 };
 
 }  // namespace

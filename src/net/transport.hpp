@@ -25,8 +25,14 @@ struct DataLayout {
   std::int64_t chunk_elements = 0;           ///< float32 in one slot
   std::uint32_t ring = 0;                    ///< slots per worker and server
   std::uint32_t workers = 0;
+  /// A 64-bit key moves with every float32, as in the baseline that sends one key per parameter: 12 bytes per element
+  /// pushed, 8 asked for and 12 pulled, 32 instead of 8.
+  bool keys = false;
 
-  std::int64_t inbox_elements() const { return chunk_elements * ring * workers; }
+  /// float32 places that one slot takes: with keys, two more for each element.
+  std::int64_t slot_elements() const { return chunk_elements * (keys ? 3 : 1); }
+  std::int64_t inbox_elements() const { return slot_elements() * ring * workers; }
+  std::int64_t weights_elements(std::uint32_t server) const { return shard_elements[server] * (keys ? 3 : 1); }
 };
 
 /// Both sides of the data plane; a rank uses the one of its role.

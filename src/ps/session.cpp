@@ -104,7 +104,7 @@ void Session::Impl::make_server() {
   settings.index = ServerIndex{roles.index};
   settings.chunk_elements = layout.chunk_elements;
   settings.ring = options.ring;
-  settings.inline_data = travels_inline(*map, settings.index);
+  settings.inline_data = travels_inline(options, *map, settings.index);
   settings.schedules = parsed.central && roles.index == 0;
   settings.staleness_scale = parsed.staleness_scale;
   settings.stall_ns = static_cast<std::int64_t>(options.stall_s * 1e9);
@@ -120,7 +120,8 @@ void Session::Impl::make_worker() {
   settings.chunk_elements = layout.chunk_elements;
   settings.ring = options.ring;
   for (std::uint32_t m = 0; m < roles.server_count(); ++m)
-    settings.inline_data.push_back(travels_inline(*map, ServerIndex{m}));
+    settings.inline_data.push_back(travels_inline(options, *map, ServerIndex{m}));
+  settings.keys = options.pslite_keys;
   settings.central = parsed.central;
   settings.stall_ns = static_cast<std::int64_t>(options.stall_s * 1e9);
   // The servers see more than a worker does; it gives them time to say so first.

@@ -66,6 +66,8 @@ ParsedOptions parse(const SessionOptions& options) {
   require_positive(options.abort_s, "abort-s");
   if (options.trace_flush_s < 0)
     throw UsageError(fmt::format("--trace-flush-s is {}; it must be 0 or more", options.trace_flush_s));
+  if (options.pslite_keys && options.transport == "p2p")
+    throw UsageError("--pslite-keys needs one-sided windows; use --transport rma");
   return {.placement = parse_placement(options.placement),
           .slicing = parse_slicing(options.slicing),
           .release = parse_release(options.release),
@@ -79,9 +81,9 @@ ParsedOptions parse(const SessionOptions& options) {
 std::string to_text(const SessionOptions& o) {
   return fmt::format(
       "servers={} placement={} slicing={} sync={} release={} coordination={} coin={} staleness-scale={} fastest={} join={} "
-      "seed={} transport={} chunk-kib={} ring={} out={}",
+      "seed={} transport={} chunk-kib={} ring={} pslite-keys={} out={}",
       o.servers, o.placement, o.slicing, o.sync, o.release, o.coordination, o.coin, o.staleness_scale, o.only_fastest,
-      o.join, o.seed, o.transport, o.chunk_kib, o.ring, o.out);
+      o.join, o.seed, o.transport, o.chunk_kib, o.ring, o.pslite_keys, o.out);
 }
 
 std::vector<TensorSpec> share_tensors(const Roles& roles, const std::vector<TensorSpec>& own) {
@@ -114,15 +116,16 @@ DataLayout make_layout(const SessionOptions& options, const ShardMap& map, std::
   layout.chunk_elements = std::min(std::int64_t{options.chunk_kib} * 1024 / kFloatBytes, lines * kLineElements);
   layout.ring = options.ring;
   layout.workers = workers;
+  layout.keys = options.pslite_keys;
   return layout;
 }
 
 std::int64_t window_bytes(const DataLayout& layout, std::uint32_t server) {
-  return (layout.shard_elements[server] + layout.inbox_elements()) * kFloatBytes;
+  return (layout.weights_elements(server) + layout.inbox_elements()) * kFloatBytes;
 }
 
-bool travels_inline(const ShardMap& map, ServerIndex server) {
-  return map.shard_size(server) * kFloatBytes <= static_cast<std::int64_t>(kMaxInlineBytes);
+bool travels_inline(const SessionOptions& options, const ShardMap& map, ServerIndex server) {
+  return !options.pslite_keys && map.shard_size(server) * kFloatBytes <= static_cast<std::int64_t>(kMaxInlineBytes);
 }
 
 ControllerOptions controller_options(const SessionOptions& options, const ParsedOptions& parsed, std::uint32_t workers) {
@@ -154,6 +157,7 @@ trace::Attributes trace_attributes(const SessionOptions& options, const Roles& r
   add("join", options.join ? "1" : "0");
   add("staleness_scale", options.staleness_scale);
   add("slicing", options.slicing);
+  add("pslite_keys", options.pslite_keys ? "1" : "0");
   add("shard_map", map.to_text());
   add("seed", std::to_string(options.seed));
   add("transport", std::string(to_string(choice.kind)));

@@ -44,7 +44,7 @@ std::string claim_run_dir(const Roles& roles, const SessionOptions& options);
 DataLayout make_layout(const SessionOptions& options, const ShardMap& map, std::uint32_t workers);
 std::int64_t window_bytes(const DataLayout& layout, std::uint32_t server);
 /// Whether this server's shard is small enough for the control messages.
-bool travels_inline(const ShardMap& map, ServerIndex server);
+bool travels_inline(const SessionOptions& options, const ShardMap& map, ServerIndex server);
 
 ControllerOptions controller_options(const SessionOptions& options, const ParsedOptions& parsed, std::uint32_t workers);
 

@@ -31,6 +31,12 @@ ServerIndex WorkerClient::visit(std::uint32_t k) const {
   return {(options_.index.value + k) % map_.servers()};
 }
 
+/// 4 bytes an element, with keys 8 more; a request names its elements by their keys.
+std::uint64_t WorkerClient::moved_bytes(std::size_t elements, bool with_request) const {
+  if (!options_.keys) return elements * sizeof(float);
+  return elements * (sizeof(float) + sizeof(std::uint64_t) * (with_request ? 2 : 1));
+}
+
 void WorkerClient::require_ready(std::size_t size, const char* call) const {
   if (!initialized_)
     throw UsageError(fmt::format("worker {}: {} before initialize; call initialize(weights) first on every worker",
@@ -65,7 +71,7 @@ void WorkerClient::pull(std::span<float> weights) {
 }
 
 void WorkerClient::push_pull(std::span<const float> update, std::span<float> weights) {
-  if (options_.central) {
+  if (options_.central || options_.keys) {
     push(update);
     pull(weights);
     return;
@@ -99,7 +105,7 @@ void WorkerClient::send_update(std::span<const float> values, MessageKind kind, 
     if (!send_round(values, kind, last_flags)) await_message("a free slot");
   data_.finish_puts();
   transfer_.push_ns += clock_.now_ns() - begin_ns;
-  transfer_.bytes += values.size_bytes();
+  transfer_.bytes += moved_bytes(values.size(), false);
 }
 
 /// One chunk to every server that has a free slot: first all puts, then their completion, so the puts overlap.
@@ -166,6 +172,7 @@ void WorkerClient::request_pull() {
     auto& lane = lanes_[visit(k).value];
     lane.pulled = lane.granted = false;
     lane.request_ns = clock_.now_ns();
+    data_.send_keys(visit(k));
     port_.send(visit(k).value, {.kind = MessageKind::kPull, .iteration = next_iteration_ - 1});
   }
 }
@@ -201,7 +208,7 @@ void WorkerClient::await_pull(std::span<float> weights) {
     mark_ns = clock_.now_ns();
     transfer_.pull_ns += mark_ns - granted_ns;
   }
-  transfer_.bytes += weights.size_bytes();
+  transfer_.bytes += moved_bytes(weights.size(), true);
   for (const auto& lane : lanes_) {
     transfer_.staleness = std::max(transfer_.staleness, next_iteration_ - 1 - lane.v);
     transfer_.delayed_total += lane.delayed_total;

@@ -20,6 +20,7 @@ struct WorkerOptions {
   std::int64_t chunk_elements = 0;
   std::uint32_t ring = 4;
   std::vector<bool> inline_data;  ///< by server: its shard travels inside the control messages
+  bool keys = false;              ///< 64-bit keys move with the values; counted in the bytes
   bool central = false;           ///< ask the scheduler on server 0 between push and pull
   std::int64_t stall_ns = 30'000'000'000;
   std::int64_t abort_ns = 60'000'000'000;
@@ -79,6 +80,7 @@ class WorkerClient final : public Worker {
   [[noreturn]] void give_up(const char* what, std::int64_t waited_ns) const;
   std::string missing_servers() const;
   ServerIndex visit(std::uint32_t k) const;
+  std::uint64_t moved_bytes(std::size_t elements, bool with_request) const;
 
   WorkerOptions options_;
   const ShardMap& map_;

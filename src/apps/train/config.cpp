@@ -70,6 +70,7 @@ po::options_description sync_options(SessionOptions& s) {
       ("sync", field(s.sync), "model, per server and from an iteration on: \"ssp:s=3; server1=bsp; @2000 asp\"")
       ("release", field(s.release), "of delayed pulls: soft (condition holds again) or lazy (all pushed that iteration)")
       ("coordination", field(s.coordination), "per-server, or central: a scheduler's global barrier as in PS-Lite")
+      ("pslite-keys", flag(s.pslite_keys), "move a 64-bit key with every float32, as the published PS-Lite baseline does")
       ("coin", field(s.coin), "of pssp: shared by all servers, or per-server")
       ("staleness-scale", field(s.staleness_scale), "of late gradients: none, inverse, dynsgd")
       ("fastest", flag(s.only_fastest), "only the fastest worker may be delayed")
@@ -104,6 +105,7 @@ po::options_description general_options(Config& c) {
       ("help,h", po::bool_switch(&c.help), "this text")
       ("version", po::bool_switch(&c.version), "version and libraries")
       ("list-sync", po::bool_switch(&c.list_sync), "the synchronization models, their conditions and sources")
+      ("preset", po::value<std::string>(), "pslite-published or pslite-fair: options of a baseline; all others win over them")
       ("config", po::value<std::vector<std::string>>()->composing(), "ini file; repeatable, later ones win, the command line wins over all");
   return group;
 }
@@ -162,6 +164,21 @@ void store_file(const std::string& path, const po::options_description& options,
     }
     parsed.options.push_back(single.options.front());
   }
+  po::store(parsed, values);
+}
+
+/// The two baselines (docs/sync-models.md). What the command line or a file says wins.
+void store_preset(const std::string& name, const po::options_description& options, po::variables_map& values) {
+  std::vector<std::pair<std::string, std::string>> settings = {{"sync", "bsp"}, {"coordination", "central"}};
+  if (name == "pslite-published") {
+    settings.insert(settings.end(), {{"slicing", "range"}, {"pslite-keys", "true"}, {"transport", "rma"}});
+  } else if (name == "pslite-fair") {
+    settings.emplace_back("slicing", "eps");
+  } else {
+    throw UsageError(fmt::format("unknown preset '{}'; use pslite-published or pslite-fair", name));
+  }
+  po::parsed_options parsed(&options);
+  for (const auto& [key, value] : settings) parsed.options.emplace_back(key, std::vector<std::string>{value});
   po::store(parsed, values);
 }
 
@@ -225,6 +242,7 @@ Config parse_config(int argc, const char* const* argv) {
       const auto& files = values["config"].as<std::vector<std::string>>();
       for (auto file = files.rbegin(); file != files.rend(); ++file) store_file(*file, options, values);
     }
+    if (values.count("preset") > 0) store_preset(values["preset"].as<std::string>(), options, values);
     po::notify(values);
   } catch (const po::error& error) {
     refuse(error, visible);
