@@ -158,6 +158,20 @@ TEST(Dssp, does_not_run_ahead_where_waiting_is_shortest_now) {
   EXPECT_EQ(desk.both(0, 2, 27 * kMs), "");
 }
 
+TEST(Dssp, runs_ahead_no_further_than_it_must) {
+  constexpr std::int64_t kMs = 1'000'000;
+  Desk desk("dssp:low=1,high=9", 2);
+  desk.pull(0, -1);
+  desk.pull(1, -1);
+  desk.both(0, 0, 5 * kMs);
+  desk.both(1, 0, 10 * kMs);
+  EXPECT_EQ(desk.both(0, 1, 10 * kMs), "0@1");
+  // Receive: a pull at 2 at 15 ms, worker 1 being expected at 20, 30, ... Expect: answered; after 0, 1, 2, 3 more
+  // iterations the wait is 5, 0, 5, 0 ms: 1 more, not 3.
+  EXPECT_EQ(desk.both(0, 2, 15 * kMs), "0@2");
+  EXPECT_EQ(desk.both(0, 3, 20 * kMs), "");
+}
+
 TEST(Drop, the_first_arrivals_move_the_clock) {
   for (const auto& release : {kSoft, kLazy}) {
     Desk desk("drop:n=2", 3, release);

@@ -33,6 +33,8 @@ TEST(OwnModel, waits_at_every_nth_iteration) {
     EXPECT_EQ(desk.both(1, 0), "1@0");
     EXPECT_EQ(desk.both(1, 1), "1@1");
     EXPECT_EQ(desk.push(1, 2), "0@2*");
+    // Receive: worker 1's own pull at 2, V = 3. Expect: answered, the model is not asked.
+    EXPECT_EQ(desk.pull(1, 2), "1@2");
   }
   EXPECT_EQ(SyncPlan("bsp; @5 every:n=3", 2, 1).canonical(), "bsp; @5 every:n=3");
   EXPECT_THROW(SyncPlan("every:n=0", 2, 1), UsageError);
