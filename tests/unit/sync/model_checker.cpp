@@ -2,11 +2,12 @@
 #include "model_checker.hpp"
 
 #include <fmt/format.h>
-#include <malloc.h>
 
 #include <algorithm>
 #include <array>
 #include <optional>
+
+#include "heap.hpp"
 
 namespace fluentps::test {
 namespace {
@@ -17,11 +18,6 @@ struct Violation {
 
 [[noreturn]] void violated(const std::string& invariant, const std::string& found) {
   throw Violation{fmt::format("{}: {}", invariant, found)};
-}
-
-std::size_t heap_bytes() {
-  const auto info = mallinfo2();
-  return info.uordblks + info.hblkhd;
 }
 
 class Episode {

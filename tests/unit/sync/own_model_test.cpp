@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <regex>
 #include <sstream>
 
 #include "../../../examples/every_nth_model.hpp"
@@ -78,7 +77,8 @@ TEST(Documentation, lists_every_model) {
         std::find_if(models.begin(), models.end(), [&](const auto& entry) { return entry.name == name; });
     ASSERT_NE(model, models.end());
     // A bar would end the cell of the table.
-    const auto cell = "| `" + std::regex_replace(model->signature, std::regex("\\|"), "\\|") + "` |";
+    auto cell = "| `" + model->signature + "` |";
+    if (const auto bar = model->signature.find('|'); bar != std::string::npos) cell.insert(bar + 3, "\\");
     EXPECT_NE(page.find(cell), std::string::npos) << cell;
   }
 }
