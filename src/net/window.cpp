@@ -13,14 +13,28 @@ namespace {
 /// Largest single transfer: below INT_MAX and a whole number of pages.
 constexpr std::size_t kLargestTransfer = std::size_t{1} << 30;
 
+/// Open MPI 4.1.4 allocates at addresses of 8 modulo 16. A copy between such an address and one of malloc, 8 bytes apart
+/// modulo the page, ran 13 times slower than any other (974 us against 75 us for 3.4 MB).
+constexpr std::int64_t kAlignment = 64;
+
+std::vector<std::int64_t> gather(MPI_Comm comm, std::int64_t own) {
+  int ranks = 0;
+  FLUENTPS_MPI(MPI_Comm_size(comm, &ranks));
+  std::vector<std::int64_t> all(static_cast<std::size_t>(ranks));
+  FLUENTPS_MPI(MPI_Allgather(&own, 1, MPI_INT64_T, all.data(), 1, MPI_INT64_T, comm));
+  return all;
+}
+
 }  // namespace
 
 Window::Window(MPI_Comm comm, std::int64_t bytes, const char* name) : bytes_(bytes), name_(name) {
-  int ranks = 0;
-  FLUENTPS_MPI(MPI_Comm_size(comm, &ranks));
-  limits_.resize(static_cast<std::size_t>(ranks));
-  FLUENTPS_MPI(MPI_Allgather(&bytes, 1, MPI_INT64_T, limits_.data(), 1, MPI_INT64_T, comm));
-  FLUENTPS_MPI(MPI_Win_allocate(static_cast<MPI_Aint>(bytes), 1, MPI_INFO_NULL, comm, &base_, &window_));
+  const std::int64_t allocated = bytes > 0 ? bytes + kAlignment : 0;
+  FLUENTPS_MPI(MPI_Win_allocate(static_cast<MPI_Aint>(allocated), 1, MPI_INFO_NULL, comm, &base_, &window_));
+  const auto misaligned = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(base_) % kAlignment);
+  const std::int64_t shift = bytes > 0 && misaligned > 0 ? kAlignment - misaligned : 0;
+  base_ += shift;
+  limits_ = gather(comm, bytes);
+  shifts_ = gather(comm, shift);
   FLUENTPS_MPI(MPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN));
   FLUENTPS_MPI(MPI_Win_lock_all(MPI_MODE_NOCHECK, window_));
 }
@@ -41,6 +55,7 @@ void Window::require_inside(int target, std::int64_t offset, std::size_t bytes, 
 
 void Window::put(int target, std::int64_t offset, std::span<const std::byte> data) {
   require_inside(target, offset, data.size(), "put");
+  offset += shifts_[static_cast<std::size_t>(target)];
   for (std::size_t at = 0; at < data.size(); at += kLargestTransfer) {
     const int count = static_cast<int>(std::min(kLargestTransfer, data.size() - at));
     FLUENTPS_MPI(MPI_Put(data.data() + at, count, MPI_BYTE, target, offset + static_cast<MPI_Aint>(at), count, MPI_BYTE,
@@ -50,6 +65,7 @@ void Window::put(int target, std::int64_t offset, std::span<const std::byte> dat
 
 void Window::get(int target, std::int64_t offset, std::span<std::byte> into) {
   require_inside(target, offset, into.size(), "get");
+  offset += shifts_[static_cast<std::size_t>(target)];
   for (std::size_t at = 0; at < into.size(); at += kLargestTransfer) {
     const int count = static_cast<int>(std::min(kLargestTransfer, into.size() - at));
     FLUENTPS_MPI(MPI_Get(into.data() + at, count, MPI_BYTE, target, offset + static_cast<MPI_Aint>(at), count, MPI_BYTE,

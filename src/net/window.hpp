@@ -1,7 +1,7 @@
 /// One-sided memory: the only place that calls MPI's RMA functions.
 ///
 /// A window is allocated, not created (created windows fail on some components and stall without a target inside MPI),
-/// lies in one lock_all epoch for its whole life, and checks its bounds itself: MPI lets a put past the end through.
+/// lies in one lock_all epoch for its whole life, begins on a cache line, and checks its bounds itself: MPI lets a put past the end through.
 #pragma once
 
 #include <mpi.h>
@@ -50,6 +50,7 @@ class Window {
   std::int64_t bytes_ = 0;
   const char* name_;
   std::vector<std::int64_t> limits_;
+  std::vector<std::int64_t> shifts_;  ///< by rank: bytes from the allocation's start to memory()
 };
 
 }  // namespace fluentps

@@ -39,6 +39,16 @@ TEST_F(WindowTest, PutIsVisibleAfterFlushAndMessage) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
+TEST_F(WindowTest, MemoryBeginsOnACacheLine) {
+  for (int k = 0; k < 3; ++k) {
+    Window window(MPI_COMM_WORLD, own_bytes(), "test");
+    if (rank() == target()) {
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(window.memory().data()) % 64, 0U);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+}
+
 TEST_F(WindowTest, GetReadsWhatIsThere) {
   Window window(MPI_COMM_WORLD, own_bytes(), "test");
   if (rank() == target())
