@@ -94,19 +94,29 @@ herr_t visit_attribute(hid_t object, const char* name, const H5A_info_t*, void* 
   }
 }
 
+/// Scalar datasets hold what is no attribute: long texts, the done mark.
+std::optional<std::string> dataset_text(hid_t dataset, const std::string& path) {
+  const Handle type(H5Dget_type(dataset), H5Tclose, "H5Dget_type", path);
+  const Handle space(H5Dget_space(dataset), H5Sclose, "H5Dget_space", path);
+  if (H5Sget_simple_extent_type(space.get()) != H5S_SCALAR) return std::nullopt;
+  const auto kind = H5Tget_class(type.get());
+  if (kind == H5T_STRING && H5Tis_variable_str(type.get()) == 0)
+    return read_text(type.get(), path, [&](hid_t as, void* to) {
+      return H5Dread(dataset, as, H5S_ALL, H5S_ALL, H5P_DEFAULT, to);
+    });
+  if (kind != H5T_INTEGER) return std::nullopt;
+  std::int64_t value = 0;
+  check_hdf5(H5Dread(dataset, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, &value), "H5Dread", path);
+  return std::to_string(value);
+}
+
 herr_t visit_link(hid_t object, const char* name, const H5L_info_t* link, void* data) {
   auto& collector = *static_cast<Collector*>(data);
   if (link->type != H5L_TYPE_HARD) return 0;
   try {
     const Handle member(H5Oopen(object, name, H5P_DEFAULT), H5Oclose, "H5Oopen", collector.path);
     if (H5Iget_type(member.get()) != H5I_DATASET) return 0;
-    const Handle type(H5Dget_type(member.get()), H5Tclose, "H5Dget_type", collector.path);
-    const Handle space(H5Dget_space(member.get()), H5Sclose, "H5Dget_space", collector.path);
-    if (H5Tget_class(type.get()) != H5T_STRING || H5Tis_variable_str(type.get()) != 0) return 0;
-    if (H5Sget_simple_extent_type(space.get()) != H5S_SCALAR) return 0;
-    collector.attributes.emplace_back(name, read_text(type.get(), collector.path, [&](hid_t as, void* to) {
-                                        return H5Dread(member.get(), as, H5S_ALL, H5S_ALL, H5P_DEFAULT, to);
-                                      }));
+    if (auto text = dataset_text(member.get(), collector.path)) collector.attributes.emplace_back(name, std::move(*text));
     return 0;
   } catch (const std::exception& error) {
     collector.failure = error.what();

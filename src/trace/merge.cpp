@@ -34,37 +34,50 @@ struct Target {
   std::vector<std::string>& notes;
 };
 
-/// The rows of one table whose length is known only when it has been read: a live table grows, a crashed one may be cut.
+/// Appends rows to a new dataset; how many there are is known at the end only: a live table grows, a crashed one is cut.
 template <typename Row>
-void copy_table(const SourceFile& from, hid_t from_group, const Target& to) {
-  const auto type = packed_type<Row>(to.path);
-  std::vector<std::byte> packed;
-  std::uint64_t cut = 0;
-  const hsize_t none = 0;
-  const hsize_t unlimited = H5S_UNLIMITED;
-  const hsize_t chunk = Table<Row>::kChunkRows;
-  const Handle space(H5Screate_simple(1, &none, &unlimited), H5Sclose, "H5Screate_simple", to.path);
-  const Handle creation(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "H5Pcreate", to.path);
-  check_hdf5(H5Pset_chunk(creation.get(), 1, &chunk), "H5Pset_chunk", to.path);
-  const Handle dataset(H5Dcreate2(to.group, Table<Row>::kName, type.get(), space.get(), H5P_DEFAULT, creation.get(),
-                                  H5P_DEFAULT),
-                       H5Dclose, "H5Dcreate2", to.path);
-  hsize_t written = 0;
-  read_table<Row>(from, from_group, cut, [&](const std::vector<Row>& rows) {
+class RowWriter {
+ public:
+  RowWriter(const Target& to, std::uint64_t most_rows) : to_(to), type_(packed_type<Row>(to.path)) {
+    const hsize_t none = 0;
+    const hsize_t unlimited = H5S_UNLIMITED;
+    const hsize_t chunk = std::clamp<std::uint64_t>(most_rows, 1, Table<Row>::kChunkRows);
+    const Handle space(H5Screate_simple(1, &none, &unlimited), H5Sclose, "H5Screate_simple", to.path);
+    const Handle creation(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "H5Pcreate", to.path);
+    check_hdf5(H5Pset_chunk(creation.get(), 1, &chunk), "H5Pset_chunk", to.path);
+    dataset_ = Handle(H5Dcreate2(to.group, Table<Row>::kName, type_.get(), space.get(), H5P_DEFAULT, creation.get(),
+                                 H5P_DEFAULT),
+                      H5Dclose, "H5Dcreate2", to.path);
+  }
+  void append(const std::vector<Row>& rows) {
     if (rows.empty()) return;
-    packed.resize(rows.size() * packed_size<Row>());
-    for (std::size_t i = 0; i < rows.size(); ++i) pack(rows[i], packed.data() + i * packed_size<Row>());
+    packed_.resize(rows.size() * packed_size<Row>());
+    for (std::size_t i = 0; i < rows.size(); ++i) pack(rows[i], packed_.data() + i * packed_size<Row>());
     const hsize_t count = rows.size();
-    const hsize_t total = written + count;
-    check_hdf5(H5Dset_extent(dataset.get(), &total), "H5Dset_extent", to.path);
-    const Handle on_disk(H5Dget_space(dataset.get()), H5Sclose, "H5Dget_space", to.path);
-    check_hdf5(H5Sselect_hyperslab(on_disk.get(), H5S_SELECT_SET, &written, nullptr, &count, nullptr),
-               "H5Sselect_hyperslab", to.path);
-    const Handle in_memory(H5Screate_simple(1, &count, nullptr), H5Sclose, "H5Screate_simple", to.path);
-    check_hdf5(H5Dwrite(dataset.get(), type.get(), in_memory.get(), on_disk.get(), H5P_DEFAULT, packed.data()), "H5Dwrite",
-               to.path);
-    written = total;
-  });
+    const hsize_t total = written_ + count;
+    check_hdf5(H5Dset_extent(dataset_.get(), &total), "H5Dset_extent", to_.path);
+    const Handle on_disk(H5Dget_space(dataset_.get()), H5Sclose, "H5Dget_space", to_.path);
+    check_hdf5(H5Sselect_hyperslab(on_disk.get(), H5S_SELECT_SET, &written_, nullptr, &count, nullptr),
+               "H5Sselect_hyperslab", to_.path);
+    const Handle in_memory(H5Screate_simple(1, &count, nullptr), H5Sclose, "H5Screate_simple", to_.path);
+    check_hdf5(H5Dwrite(dataset_.get(), type_.get(), in_memory.get(), on_disk.get(), H5P_DEFAULT, packed_.data()),
+               "H5Dwrite", to_.path);
+    written_ = total;
+  }
+
+ private:
+  Target to_;
+  Handle type_;
+  Handle dataset_;
+  std::vector<std::byte> packed_;
+  hsize_t written_ = 0;
+};
+
+template <typename Row>
+void copy_table(const SourceFile& from, const Target& to) {
+  const TableReader<Row> reader(from, from.get());
+  RowWriter<Row> writer(to, reader.rows());
+  const auto cut = reader.read([&](const std::vector<Row>& rows) { writer.append(rows); });
   if (cut > 0)
     to.notes.push_back(fmt::format("{}: the last {} rows of {} were never written and are left out", from.path(), cut,
                                    Table<Row>::kName));
@@ -90,13 +103,13 @@ Attributes copy_rank(const std::string& source, const Target& to) {
     throw UsageError(fmt::format("trace file {}: its role is '{}', neither server nor worker", source, role));
   write_all(to.group, attributes, to.path);
   if (role == "server") {
-    copy_table<PushRow>(from, from.get(), to);
-    copy_table<ServerPullRow>(from, from.get(), to);
-    copy_table<AdvanceRow>(from, from.get(), to);
+    copy_table<PushRow>(from, to);
+    copy_table<ServerPullRow>(from, to);
+    copy_table<AdvanceRow>(from, to);
   } else {
-    copy_table<IterationRow>(from, from.get(), to);
-    copy_table<WorkerPullRow>(from, from.get(), to);
-    copy_table<EvaluationRow>(from, from.get(), to);
+    copy_table<IterationRow>(from, to);
+    copy_table<WorkerPullRow>(from, to);
+    copy_table<EvaluationRow>(from, to);
   }
   return attributes;
 }
@@ -143,20 +156,6 @@ Recovery merge_files(const std::string& run_dir, bool tolerant) {
   return merged;
 }
 
-/// HDF5's own h5clear does the same: the property lets an open for writing pass over, and then clear, the marks.
-bool clear_marks(const std::string& path) {
-  const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "H5Pcreate", path);
-  const hbool_t clear = 1;
-  check_hdf5(H5Pset(access.get(), "clear_status_flags", &clear), "H5Pset", path);
-  Handle file(H5Fopen(path.c_str(), H5F_ACC_RDWR, access.get()), H5Fclose, "H5Fopen", path);
-  return file.reset() >= 0;
-}
-
-bool is_marked(const std::string& path) {
-  const Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
-  return !file;
-}
-
 /// The living writer of a file holds a shared lock on it (rank_file.cpp).
 bool in_use(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -172,19 +171,8 @@ std::string merge(const std::string& run_dir) { return merge_files(run_dir, fals
 
 Recovery recover(const std::string& run_dir) {
   auto recovery = merge_files(run_dir, true);
-  for (const auto& path : rank_files(run_dir)) {
-    try {
-      const SourceFile readable(path);
-    } catch (const UsageError&) {
-      continue;  // noted by the merge
-    }
-    if (in_use(path)) {
-      recovery.notes.push_back(fmt::format("{}: its writer is at work; read, not touched", path));
-    } else if (is_marked(path)) {
-      clear_marks(path);
-      recovery.notes.push_back(fmt::format("{}: marks of the killed writer cleared", path));
-    }
-  }
+  for (const auto& path : rank_files(run_dir))
+    if (in_use(path)) recovery.notes.push_back(fmt::format("{}: its writer is still at work", path));
   return recovery;
 }
 

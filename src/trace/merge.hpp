@@ -14,11 +14,12 @@ std::string merge(const std::string& run_dir);
 
 struct Recovery {
   std::string merged;              ///< path of run.h5
-  std::vector<std::string> notes;  ///< one sentence for each file that was repaired, left out or is in use
+  std::vector<std::string> notes;  ///< one sentence for each file that was left out, cut or is still being written
 };
 
-/// After a crash: merges what can be read, then clears the marks that the killed writers left in their files, so that
-/// any HDF5 program opens them. A file whose writer lives is read, not touched.
+/// After a crash: merges all that can be read, leaving out files that cannot. run.h5 opens in any HDF5 program. The rank
+/// files are not touched: clearing the marks of their killed writers (h5clear -s) makes HDF5 cut them at an end that may
+/// be older than their last rows (docs/trace-format.md, "Crash safety").
 Recovery recover(const std::string& run_dir);
 
 }  // namespace fluentps::trace

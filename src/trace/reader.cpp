@@ -17,8 +17,9 @@ namespace fs = std::filesystem;
 template <typename Row>
 void load_table(const SourceFile& file, hid_t group, const std::string& rank, std::vector<Row>& rows,
                 std::vector<std::string>& notes) {
-  std::uint64_t cut = 0;
-  read_table<Row>(file, group, cut, [&](const std::vector<Row>& block) { rows.insert(rows.end(), block.begin(), block.end()); });
+  const TableReader<Row> reader(file, group);
+  rows.reserve(static_cast<std::size_t>(reader.rows()));
+  const auto cut = reader.read([&](const std::vector<Row>& block) { rows.insert(rows.end(), block.begin(), block.end()); });
   if (cut > 0)
     notes.push_back(fmt::format("{}: the last {} rows of {} were never written and are left out", rank, cut, Table<Row>::kName));
 }

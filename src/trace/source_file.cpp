@@ -11,6 +11,9 @@
 namespace fluentps::trace {
 namespace {
 
+// Of reading metadata that a writer is just changing; HDF5 doubles its pause from 1 ns each time. Its own 100 attempts
+// at metadata that is damaged for good would take longer than anybody lives.
+constexpr unsigned kReadAttempts = 26;
 constexpr std::uint64_t kLargestRatio = 1024;  // of compressed rows, by h5repack say; deflate ends there
 
 bool is_hdf5(const std::string& path) { return H5Fis_hdf5(path.c_str()) > 0; }
@@ -23,9 +26,10 @@ SourceFile::SourceFile(const std::string& path) : path_(path) {
   if (::stat(path.c_str(), &status) != 0)
     throw UsageError(fmt::format("trace file {} cannot be read: {}", path, std::strerror(errno)));
   if (!S_ISREG(status.st_mode)) throw UsageError(fmt::format("{} is no file; give a trace file or the folder of a run", path));
-  bytes_ = static_cast<std::uint64_t>(status.st_size);
   // SWMR reading suits all: a writer at work, one that was killed (its marks stay in the file), and closed files.
-  file_ = Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY | H5F_ACC_SWMR_READ, H5P_DEFAULT), H5Fclose);
+  const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "H5Pcreate", path);
+  check_hdf5(H5Pset_metadata_read_attempts(access.get(), kReadAttempts), "H5Pset_metadata_read_attempts", path);
+  file_ = Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY | H5F_ACC_SWMR_READ, access.get()), H5Fclose);
   if (file_) return;
   const auto reason = last_hdf5_reason();
   if (reason.code != 0 || !is_hdf5(path))
@@ -33,6 +37,11 @@ SourceFile::SourceFile(const std::string& path) : path_(path) {
                                  reason.code != 0 ? reason.text : "it is no HDF5 file, or its beginning is damaged"));
   throw UsageError(fmt::format("trace file {} cannot be read: its writer is still preparing it, or died doing so ({})",
                                path, reason.text));
+}
+
+std::uint64_t SourceFile::bytes() const {
+  struct stat status {};
+  return ::stat(path_.c_str(), &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
 }
 
 SourceTable::SourceTable(const SourceFile& file, hid_t group, const std::string& name, std::size_t row_bytes,
@@ -47,7 +56,7 @@ SourceTable::SourceTable(const SourceFile& file, hid_t group, const std::string&
     refuse("it has not one dimension");
   rows_ = rows;
   check_type(row_bytes, fields);
-  check_rows(file.bytes());
+  check_rows(file);
 }
 
 void SourceTable::check_type(std::size_t row_bytes, const std::vector<std::string>& fields) const {
@@ -64,12 +73,12 @@ void SourceTable::check_type(std::size_t row_bytes, const std::vector<std::strin
 }
 
 /// Never allocates for rows that are not there.
-void SourceTable::check_rows(std::uint64_t file_bytes) const {
+void SourceTable::check_rows(const SourceFile& file) const {
   if (rows_ == 0) return;
   const Handle type(H5Dget_type(dataset_.get()), H5Tclose);
   const Handle creation(H5Dget_create_plist(dataset_.get()), H5Pclose);
   const bool filtered = H5Pget_nfilters(creation.get()) > 0;
-  const std::uint64_t stored = std::min<std::uint64_t>(H5Dget_storage_size(dataset_.get()), file_bytes);
+  const std::uint64_t stored = std::min<std::uint64_t>(H5Dget_storage_size(dataset_.get()), file.bytes());
   const auto limit = (filtered ? stored * kLargestRatio : stored) / H5Tget_size(type.get());
   if (rows_ > limit) refuse(fmt::format("it claims {} rows where the file has room for {}", rows_, limit));
 }

@@ -17,18 +17,18 @@ class SourceFile {
   explicit SourceFile(const std::string& path);
   hid_t get() const { return file_.get(); }
   const std::string& path() const { return path_; }
-  std::uint64_t bytes() const { return bytes_; }
+  /// Size now; the file of a writer at work grows.
+  std::uint64_t bytes() const;
 
  private:
   std::string path_;
-  std::uint64_t bytes_ = 0;
   Handle file_;
 };
 
 /// A dataset that holds rows, checked: one dimension, the fields wanted, and no more rows than the file has bytes for.
 class SourceTable {
  public:
-  /// Missing where `optional`: no rows. Throws UsageError naming file and table.
+  /// Throws UsageError naming file and table.
   SourceTable(const SourceFile& file, hid_t group, const std::string& name, std::size_t row_bytes,
               const std::vector<std::string>& fields);
   std::uint64_t rows() const { return rows_; }
@@ -37,7 +37,7 @@ class SourceTable {
 
  private:
   void check_type(std::size_t row_bytes, const std::vector<std::string>& fields) const;
-  void check_rows(std::uint64_t file_bytes) const;
+  void check_rows(const SourceFile& file) const;
   [[noreturn]] void refuse(const std::string& why) const;
 
   std::string path_;
@@ -46,34 +46,49 @@ class SourceTable {
   std::uint64_t rows_ = 0;
 };
 
-/// Calls consume(rows) for blocks of rows in order and returns their number. Rows that were never written end the table:
-/// `cut` then says how many there were.
-template <typename Row, typename Consume>
-std::uint64_t read_table(const SourceFile& file, hid_t group, std::uint64_t& cut, const Consume& consume) {
-  constexpr std::uint64_t kBlockRows = 65536;
-  std::vector<std::string> names;
-  for_each_field<Row>([&](const auto& field) { names.emplace_back(field.name); });
-  const SourceTable table(file, group, Table<Row>::kName, packed_size<Row>(), names);
-  const auto type = packed_type<Row>(file.path());
-  std::vector<std::byte> packed(static_cast<std::size_t>(std::min(kBlockRows, table.rows())) * packed_size<Row>());
-  std::vector<Row> rows;
-  for (std::uint64_t first = 0; first < table.rows(); first += kBlockRows) {
-    const auto count = std::min(kBlockRows, table.rows() - first);
-    table.read(first, count, type.get(), packed.data());
-    rows.clear();
-    for (std::uint64_t i = 0; i < count; ++i) {
-      const auto* from = packed.data() + i * packed_size<Row>();
-      if (unwritten<Row>(from)) {
-        cut = table.rows() - first - i;
-        consume(rows);
-        return first + i;
+/// A table read block by block. Rows that were never written end it.
+template <typename Row>
+class TableReader {
+ public:
+  TableReader(const SourceFile& file, hid_t group)
+      : table_(file, group, Table<Row>::kName, packed_size<Row>(), field_names()), type_(packed_type<Row>(file.path())) {}
+
+  /// At most so many will come.
+  std::uint64_t rows() const { return table_.rows(); }
+
+  /// Calls consume(vector of rows) block after block. Returns how many rows at the end were never written.
+  template <typename Consume>
+  std::uint64_t read(const Consume& consume) const {
+    std::vector<std::byte> packed(static_cast<std::size_t>(std::min(kBlockRows, rows())) * packed_size<Row>());
+    std::vector<Row> block;
+    for (std::uint64_t first = 0; first < rows(); first += kBlockRows) {
+      const auto count = std::min(kBlockRows, rows() - first);
+      table_.read(first, count, type_.get(), packed.data());
+      block.clear();
+      for (std::uint64_t i = 0; i < count; ++i) {
+        const auto* from = packed.data() + i * packed_size<Row>();
+        if (unwritten<Row>(from)) {
+          consume(block);
+          return rows() - first - i;
+        }
+        block.push_back(unpack<Row>(from));
       }
-      rows.push_back(unpack<Row>(from));
+      consume(block);
     }
-    consume(rows);
+    return 0;
   }
-  cut = 0;
-  return table.rows();
-}
+
+ private:
+  static constexpr std::uint64_t kBlockRows = 65536;
+
+  static std::vector<std::string> field_names() {
+    std::vector<std::string> names;
+    for_each_field<Row>([&](const auto& field) { names.emplace_back(field.name); });
+    return names;
+  }
+
+  SourceTable table_;
+  Handle type_;
+};
 
 }  // namespace fluentps::trace
