@@ -50,15 +50,16 @@ EXAMPLES := $(patsubst examples/%.cpp,$(BUILD)/examples/%,$(wildcard examples/*.
 UNIT_ROOMS := $(notdir $(patsubst %/,%,$(dir $(wildcard tests/unit/*/*_test.cpp))))
 UNIT_TESTS := $(foreach room,$(sort $(UNIT_ROOMS)),$(BUILD)/tests/unit-$(room))
 MPI_TESTS := $(patsubst tests/mpi/%_test.cpp,$(BUILD)/tests/mpi/%,$(wildcard tests/mpi/*_test.cpp))
+TEST_PROGRAMS := $(patsubst tests/system/programs/%.cpp,$(BUILD)/tests/programs/%,$(wildcard tests/system/programs/*.cpp))
 BENCHES := $(patsubst bench/%.cpp,$(BUILD)/bench/%,$(wildcard bench/*.cpp))
 objects = $(patsubst %.cpp,$(BUILD)/obj/%.o,$(wildcard $(1)))
 
-.PHONY: all help deps status require programs tests demo check lint format bench clean
+.PHONY: all sim help deps status require programs tests demo check lint format bench clean
 .SECONDARY:
 
 all: require programs $(CORE) ## build the programs into build/bin and the library into build/lib
 programs: $(PROGRAMS)
-tests: $(UNIT_TESTS) $(MPI_TESTS) $(EXAMPLES)
+tests: $(UNIT_TESTS) $(MPI_TESTS) $(EXAMPLES) $(TEST_PROGRAMS)
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1|/' | column -t -s '|'
@@ -122,14 +123,43 @@ $(BUILD)/tests/mpi/%: $(BUILD)/obj/tests/mpi/%_test.o $(BUILD)/obj/tests/mpi/mpi
 	$(LINK) $(filter %/libfluentps.a,$^) -lgtest $(LDLIBS_EXTRA) $(LDLIBS_CORE) -o $@
 $(BUILD)/examples/%: $(BUILD)/obj/examples/%.o $(CORE)
 	$(LINK) $(LDLIBS_CORE) -o $@
+$(BUILD)/tests/programs/%: $(BUILD)/obj/tests/system/programs/%.o $(CORE)
+	$(LINK) $(LDLIBS_CORE) -o $@
 $(BUILD)/bench/%: $(BUILD)/obj/bench/%.o $(CORE)
 	$(LINK) -lbenchmark -lbenchmark_main $(LDLIBS_CORE) -o $@
+
+# --- Simulated clusters: the same sources as shared objects that SimGrid loads (docs/simulation.md) ---------------------
+SMPICXX ?= smpicxx
+SIM := $(BUILD)/sim
+SIM_PROGRAMS := $(SIM)/bin/fluentps-train $(SIM)/bin/fluentps-bench
+SIM_CXXFLAGS = $(filter-out $(MPI_CFLAGS),$(ALL_CXXFLAGS)) -DFLUENTPS_SIMULATED -DSMPI_NO_OVERRIDE_MALLOC
+sim_objects = $(patsubst $(BUILD)/obj/%,$(SIM)/obj/%,$(1))
+$(SIM)/obj/src/trace/provenance.o: $(BUILD)/git-version
+$(SIM)/obj/src/trace/provenance.o: EXTRA = -DFLUENTPS_GIT='"$(FLUENTPS_GIT)"'
+$(SIM)/obj/src/train/%.o: OPTIMIZE := $(if $(filter 1,$(DEBUG)),-O0,-O2)
+$(SIM)/obj/src/train/%.o: EXTRA = $(TORCH_CFLAGS)
+$(SIM)/obj/%.o: %.cpp
+	@mkdir -p $(@D)
+	$(SAY) compile for simulation $<
+	$(Q)$(CXX_WRAP) $(SMPICXX) $(SIM_CXXFLAGS) $(EXTRA) -c $< -o $@
+$(SIM)/bin/fluentps-train: $(call sim_objects,$(TRAIN_OBJ))
+$(SIM)/bin/fluentps-train: EXTRA_LIBS = $(LDLIBS_TRAIN)
+$(SIM)/bin/fluentps-%: $(call sim_objects,$(CORE_OBJ))
+	@mkdir -p $(@D)
+	$(SAY) link $@
+	$(Q)$(SMPICXX) $^ $(EXTRA_LIBS) $(BOOST_LIBS) $(HDF5_LIBS) $(FMT_LIBS) -pthread -o $@
+define sim_program
+$(SIM)/bin/fluentps-$(1): $(call sim_objects,$(BUILD)/obj/src/apps/fluentps_$(1).o $(call objects,src/apps/$(1)/*.cpp))
+endef
+$(foreach app,train bench,$(eval $(call sim_program,$(app))))
 
 # --- What people call ---------------------------------------------------------------------------------------------------
 export OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM OMPI_MCA_rmaps_base_oversubscribe
 demo check: OMPI_ALLOW_RUN_AS_ROOT = 1
 demo check: OMPI_ALLOW_RUN_AS_ROOT_CONFIRM = 1
 demo check: OMPI_MCA_rmaps_base_oversubscribe = 1
+
+sim: $(SIM_PROGRAMS) ## build the programs for simulated clusters into build/sim/bin; run them with bin/fluentps-sim
 
 demo: ## set up, train lenet on fashion-mnist with 2 servers and 4 workers, draw the picture
 	@$(MAKE) --no-print-directory deps
@@ -156,4 +186,4 @@ bench: $(BENCHES) $(BUILD)/bin/fluentps-bench ## build and run the benchmarks
 clean: ## remove build/
 	rm -rf build
 
--include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD)/obj $(SIM)/obj -name '*.d' 2>/dev/null)

@@ -31,6 +31,8 @@ struct SessionOptions {
   /// it throws on any rank ends all ranks alike, before anything is written.
   std::function<std::vector<TensorSpec>(WorkerIndex index, std::uint32_t workers)> prepare;
   std::string slicing = "eps";         ///< eps | tensor | range
+  /// What else must be the same on all ranks, `name = value` lines; a rank that differs ends all before the start.
+  std::string configuration;
   // Synchronization
   std::string sync = "ssp:s=3";        ///< docs/sync-models.md
   std::string release = "lazy";        ///< soft | lazy

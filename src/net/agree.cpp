@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <exception>
+#include <sstream>
 #include <string>
 
 #include "fluentps/error.hpp"
@@ -61,12 +62,21 @@ void agree(MPI_Comm comm, const std::function<void()>& step) {
   throw RunError(text);
 }
 
-void require_same(MPI_Comm comm, const std::string& text, const char* what) {
+void require_same(MPI_Comm comm, const std::string& text) {
   const auto expected = broadcast(comm, text, 0);
   agree(comm, [&] {
-    if (text != expected)
-      throw UsageError(fmt::format("{} differs from rank 0's: '{}' here, '{}' there; start all ranks with the same options",
-                                   what, text, expected));
+    std::istringstream here(text);
+    std::istringstream there(expected);
+    while (here || there) {
+      std::string own;
+      std::string first;
+      std::getline(here, own);
+      std::getline(there, first);
+      if (own != first)
+        throw UsageError(fmt::format("the configuration differs from rank 0's: '{}' here, '{}' there; start all ranks with "
+                                     "the same options",
+                                     own, first));
+    }
   });
 }
 

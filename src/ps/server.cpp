@@ -6,12 +6,10 @@
 #include <cstdio>
 
 #include "fluentps/error.hpp"
+#include "net/simulated.hpp"
 
 namespace fluentps {
 namespace {
-
-/// How long the loop waits at most before it looks after the trace and the stall clock.
-constexpr std::int64_t kHousekeeping_ns = 200'000'000;
 
 std::uint32_t chunks_of(std::size_t elements, std::int64_t chunk_elements) {
   // An empty shard is pushed too, as one empty chunk: its clock moves like the others'.
@@ -56,7 +54,7 @@ Server::Server(const ServerOptions& options, const SyncPlan& plan, ControlPort& 
 void Server::run() {
   last_event_ns_ = last_report_ns_ = clock_.now_ns();
   while (!done()) {
-    auto deadline_ns = clock_.now_ns() + kHousekeeping_ns;
+    auto deadline_ns = clock_.now_ns() + kLookAround_ns;
     if (const auto model = controller_.deadline_ns()) deadline_ns = std::min(deadline_ns, *model);
     const auto message = port_.receive(deadline_ns);
     if (message) {

@@ -53,7 +53,7 @@ Session::Impl::Impl(MPI_Comm parent, const SessionOptions& given) : options(give
   Comm agreed = Comm::duplicate(parent);
   agree(agreed.get(), [&] { parsed = parse(given); });
   roles = split_roles(parent, given.servers, parsed.placement);
-  require_same(roles.job.get(), to_text(given), "the configuration");
+  require_same(roles.job.get(), to_text(given) + given.configuration);
   if (given.prepare)
     agree(roles.job.get(), [&] {
       if (!is_server()) options.tensors = given.prepare(WorkerIndex{roles.index}, roles.worker_count());

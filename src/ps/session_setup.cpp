@@ -80,8 +80,9 @@ ParsedOptions parse(const SessionOptions& options) {
 
 std::string to_text(const SessionOptions& o) {
   return fmt::format(
-      "servers={} placement={} slicing={} sync={} release={} coordination={} coin={} staleness-scale={} fastest={} join={} "
-      "seed={} transport={} chunk-kib={} ring={} pslite-keys={} out={}",
+      "servers = {}\nplacement = {}\nslicing = {}\nsync = {}\nrelease = {}\ncoordination = {}\ncoin = {}\n"
+      "staleness-scale = {}\nfastest = {}\njoin = {}\nseed = {}\ntransport = {}\nchunk-kib = {}\nring = {}\n"
+      "pslite-keys = {}\nout = {}\n",
       o.servers, o.placement, o.slicing, o.sync, o.release, o.coordination, o.coin, o.staleness_scale, o.only_fastest,
       o.join, o.seed, o.transport, o.chunk_kib, o.ring, o.pslite_keys, o.out);
 }

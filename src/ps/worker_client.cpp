@@ -7,13 +7,9 @@
 #include <cstring>
 
 #include "fluentps/error.hpp"
+#include "net/simulated.hpp"
 
 namespace fluentps {
-namespace {
-
-constexpr std::int64_t kLookAround_ns = 500'000'000;
-
-}  // namespace
 
 WorkerClient::WorkerClient(const WorkerOptions& options, const ShardMap& map, ControlPort& port, WorkerData& data,
                            Clock& clock, trace::WorkerTrace* trace)

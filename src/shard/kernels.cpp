@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <cstring>
 #include <stdexcept>
 
@@ -33,6 +34,14 @@ FLUENTPS_CLONES void apply_sum_loop(float* __restrict w, const float* __restrict
   for (std::size_t j = 0; j < n; ++j) w[j] += scale * (sum[j] + u[j]);
 }
 
+/// Integer arithmetic, so that no element's value can hide another's: all exponent bits set means infinite or NaN.
+FLUENTPS_CLONES bool all_finite_loop(const std::uint32_t* __restrict bits, std::size_t n) {
+  constexpr std::uint32_t kExponent = 0x7F800000U;
+  std::uint32_t bad = 0;
+  for (std::size_t j = 0; j < n; ++j) bad |= (bits[j] & kExponent) == kExponent ? 1U : 0U;
+  return bad == 0;
+}
+
 void require_same(std::size_t a, std::size_t b) {
   if (a != b) throw std::invalid_argument(fmt::format("kernel called with ranges of {} and {} elements", a, b));
 }
@@ -58,6 +67,10 @@ void apply_sum(std::span<float> w, std::span<const float> sum, std::span<const f
   require_same(w.size(), u.size());
   require_same(sum.size(), u.size());
   apply_sum_loop(w.data(), sum.data(), u.data(), scale, u.size());
+}
+
+bool all_finite(std::span<const float> values) {
+  return all_finite_loop(reinterpret_cast<const std::uint32_t*>(values.data()), values.size());
 }
 
 }  // namespace fluentps::kernels

@@ -16,4 +16,7 @@ void apply(std::span<float> w, std::span<const float> u, float scale);
 /// w += scale * (sum + u): the last contribution of an iteration, without writing the sum back.
 void apply_sum(std::span<float> w, std::span<const float> sum, std::span<const float> u, float scale);
 
+/// Whether no element is infinite or NaN.
+bool all_finite(std::span<const float> values);
+
 }  // namespace fluentps::kernels

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "fluentps/error.hpp"
+#include "shard/kernels.hpp"
 
 namespace fluentps::train {
 namespace {
@@ -66,12 +68,26 @@ void Trainer::run(Worker& worker) {
 double Trainer::compute(Worker& worker, Iteration i) {
   const auto begin_ns = clock_.now_ns();
   const double loss = problem_.gradient(weights_, i, update_);
-  if (!std::isfinite(loss))
-    throw RunError(fmt::format("the loss of worker {} at iteration {} is {}; lower --lr, or warm up", worker.index().value,
-                               i, loss));
-  if (problem_.moves_weights()) rule_->step(weights_, update_, schedule_->at(i), update_);
+  if (!usable(worker, i, loss)) {
+    std::fill(update_.begin(), update_.end(), 0.0F);
+  } else if (problem_.moves_weights()) {
+    rule_->step(weights_, update_, schedule_->at(i), update_);
+  }
   if (straggler_.active()) clock_.sleep_ns(straggler_.sleep_ns(i, clock_.now_ns() - begin_ns));
   return loss;
+}
+
+/// A gradient that is not finite would spoil the weights of all. Skipped, the worker pushes zeros: the clocks move on.
+bool Trainer::usable(const Worker& worker, Iteration i, double loss) {
+  if (!problem_.moves_weights()) return true;
+  const bool finite_loss = std::isfinite(loss);
+  if (finite_loss && kernels::all_finite(update_)) return true;
+  if (!options_.skip_nonfinite)
+    throw RunError(fmt::format("the {} of worker {} at iteration {} is not finite (loss {}); lower --lr, warm up, or use "
+                               "--nonfinite skip",
+                               finite_loss ? "gradient" : "loss", worker.index().value, i, loss));
+  ++totals_.skipped;
+  return false;
 }
 
 void Trainer::record(const IterationReport& report, std::int64_t begin_ns) {

@@ -23,6 +23,7 @@ struct TrainerOptions {
   UpdateRuleOptions rule;
   ScheduleOptions schedule;
   std::string straggler;         ///< spec, empty: none
+  bool skip_nonfinite = false;   ///< push zeros instead of a gradient or loss that is not finite; else end the run
   std::uint64_t seed = 1;
   WorkerIndex worker;
   std::uint32_t workers = 1;     ///< N
@@ -51,6 +52,7 @@ struct TrainerTotals {
   std::int64_t compute_ns = 0, push_ns = 0, wait_ns = 0, pull_ns = 0, total_ns = 0;
   std::uint64_t bytes = 0;
   double last_loss = 0;
+  Iteration skipped = 0;         ///< of gradients that were not finite
 };
 
 class Trainer {
@@ -58,7 +60,7 @@ class Trainer {
   /// References outlive the trainer; `trace` and `observer` may be null. Throws UsageError on options that do not fit.
   Trainer(const TrainerOptions& options, Problem& problem, Clock& clock, trace::WorkerTrace* trace, Observer* observer);
 
-  /// Runs all iterations. Throws RunError when the loss is not finite, naming worker and iteration.
+  /// Runs all iterations. Throws RunError when loss or gradient is not finite, naming worker and iteration.
   void run(Worker& worker);
 
   /// Evaluates `weights` and records it as of `iteration`; nothing where the problem has no test set.
@@ -68,6 +70,7 @@ class Trainer {
 
  private:
   double compute(Worker& worker, Iteration i);
+  bool usable(const Worker& worker, Iteration i, double loss);
   void record(const IterationReport& report, std::int64_t begin_ns);
 
   TrainerOptions options_;

@@ -140,7 +140,7 @@ def test_disagreeing_configurations(tmp_path):
     program = BUILD / "bin" / "fluentps-train"
     common = [program, "--model", "quadratic", "--iterations", "5", "--out", tmp_path / "out"]
     result = run(["mpirun", "-np", "2", *common, ":", "-np", "1", *common, "--sync", "bsp"], timeout=30)
-    assert result.code == 2 and "differs from rank 0" in result.err, result.text
+    assert result.code == 2 and "differs from rank 0" in result.err and "sync = bsp" in result.err, result.text
     assert not (tmp_path / "out").exists()
 
 

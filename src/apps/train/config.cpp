@@ -50,7 +50,8 @@ po::options_description work_options(Config& c) {
   return group;
 }
 
-po::options_description optimizer_options(train::TrainerOptions& t) {
+po::options_description optimizer_options(Config& c) {
+  auto& t = c.trainer;
   po::options_description group("Optimizer (on the worker; the server adds update/N)", kHelpColumns);
   group.add_options()
       ("optimizer", field(t.rule.name), "sgd, momentum, nesterov, adam, lars")
@@ -60,6 +61,7 @@ po::options_description optimizer_options(train::TrainerOptions& t) {
       ("trust-ratio", field(t.rule.trust_ratio), "of lars")
       ("lr-schedule", field(t.schedule.spec), "constant, multistep:at=32000+48000,factor=0.1, poly:power=2, cosine")
       ("warmup", field(t.schedule.warmup), "iterations=500, with k=8 (from lr/k) or from=0.01; empty: none")
+      ("nonfinite", field(c.nonfinite), "a gradient or loss that is not finite: abort the run, or skip (push zeros, count it)")
       ("straggler", field(t.straggler), "every=8,mean_ms=30,sdev_ms=10 or worker=0,factor=20; several with ;");
   return group;
 }
@@ -114,7 +116,7 @@ po::options_description run_options(Config& c) {
   po::options_description all(kHelpColumns);
   all.add(role_options(c.session))
       .add(work_options(c))
-      .add(optimizer_options(c.trainer))
+      .add(optimizer_options(c))
       .add(sync_options(c.session))
       .add(transport_options(c.session))
       .add(output_options(c));
@@ -216,6 +218,9 @@ std::vector<Iteration> parse_iterations(const std::string& text) {
 void finish(Config& config) {
   config.problem.seed = config.trainer.seed = config.session.seed;
   config.iterations = parse_iterations(config.iterations_text);
+  if (config.nonfinite != "abort" && config.nonfinite != "skip")
+    throw UsageError(fmt::format("unknown --nonfinite '{}'; use abort or skip", config.nonfinite));
+  config.trainer.skip_nonfinite = config.nonfinite == "skip";
   if (config.epochs < 0) throw UsageError(fmt::format("--epochs is {}; it must be 0 or more", config.epochs));
   if (config.trainer.eval_every < 0)
     throw UsageError(fmt::format("--eval-every is {}; it must be 0 or more", config.trainer.eval_every));

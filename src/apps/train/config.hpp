@@ -19,6 +19,7 @@ struct Config {
   double epochs = 0;
   std::uint32_t global_batch = 0;
   std::string iterations_text = "1000";
+  std::string nonfinite = "abort";
   std::string save_weights;
   bool help = false;
   bool list_sync = false;

@@ -70,6 +70,9 @@ std::string to_table(const RunSummary& summary, const std::optional<train::Evalu
   text += "             pushes    pulls     DPRs  dropped  staleness    max        MiB\n";
   for (std::size_t m = 0; m < std::min(summary.servers.size(), kListed); ++m) text += server_row(m, summary.servers[m]);
   if (summary.servers.size() > kListed) text += fmt::format("  ... and {} more servers\n", summary.servers.size() - kListed);
+  Iteration skipped = 0;
+  for (const auto& each : summary.workers) skipped += each.skipped;
+  if (skipped > 0) text += fmt::format("  {} gradients were not finite and were skipped (--nonfinite skip)\n", skipped);
   if (final_evaluation) {
     text += fmt::format("  test loss {:.4f}", final_evaluation->loss);
     if (std::isfinite(final_evaluation->accuracy)) text += fmt::format(", test accuracy {:.4f}", final_evaluation->accuracy);

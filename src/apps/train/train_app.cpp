@@ -26,6 +26,7 @@ class Run {
   Run(const Config& config, int argc, const char* const* argv) : config_(config) {
     auto options = config.session;
     options.trace_attributes = {{"config", config.effective}, {"argv", join(argc, argv)}, {"model", config.problem.model}};
+    options.configuration = config.effective;
     options.prepare = [this](WorkerIndex index, std::uint32_t workers) { return prepare(index, workers); };
     session_ = std::make_unique<Session>(MPI_COMM_WORLD, options);
   }
