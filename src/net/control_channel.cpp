@@ -7,6 +7,7 @@
 #include <exception>
 
 #include "net/mpi_error.hpp"
+#include "net/simulated.hpp"
 
 namespace fluentps {
 namespace {
@@ -72,6 +73,11 @@ bool ControlChannel::arrived(MPI_Status& status) {
 bool ControlChannel::wait_for_arrival(std::int64_t deadline_ns, MPI_Status& status) {
   if (arrived(status)) return true;
   const std::int64_t begin_ns = clock_.now_ns();
+  if (kSimulated && deadline_ns - begin_ns > kLookAround_ns / 2) {
+    // Every test of a request that did not arrive would be an event of the simulator.
+    FLUENTPS_MPI(MPI_Wait(&receive_request_, &status));
+    return true;
+  }
   std::int64_t now_ns = begin_ns;
   for (int tests = 1;; ++tests) {
     if (now_ns >= deadline_ns) return false;

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "fluentps/error.hpp"
+#include "net/simulated.hpp"
 
 namespace fluentps {
 namespace {
@@ -39,6 +40,7 @@ std::string_view to_string(WaitPolicy policy) {
 }
 
 Waiter::Waiter(WaitPolicy policy, bool crowded) {
+  if (kSimulated) return;  // naps only: spinning takes no simulated time, so it would never end
   switch (policy) {
     case WaitPolicy::kSpin:
       spin_ns_ = yield_ns_ = kForever;
