@@ -2,6 +2,9 @@
 
 #include <mpi.h>
 #include <unistd.h>
+#ifdef FLUENTPS_SIMULATED
+#include <simgrid/host.h>
+#endif
 
 #include <limits>
 
@@ -55,6 +58,12 @@ void MpiClock::measure_offset(MPI_Comm comm) {
 }
 
 std::int64_t MpiClock::now_ns() const { return static_cast<std::int64_t>((MPI_Wtime() - origin_s_) * 1e9); }
+
+#ifdef FLUENTPS_SIMULATED
+double MpiClock::speed() const { return sg_host_get_speed(sg_host_self()) * 1e-9; }
+#else
+double MpiClock::speed() const { return 1; }
+#endif
 
 void MpiClock::sleep_ns(std::int64_t duration_ns) {
   if (duration_ns <= 0) return;

@@ -17,6 +17,8 @@ class MpiClock : public Clock {
 
   std::int64_t now_ns() const override;
   void sleep_ns(std::int64_t duration_ns) override;
+  /// On a simulated cluster the host's speed in the platform file, in Gf; else 1.
+  double speed() const override;
   /// This rank's now_ns minus rank 0's at the same moment, from the quickest of several message exchanges; 0 on rank 0.
   /// Recorded in the trace, not subtracted from its times.
   std::int64_t offset_ns() const { return offset_ns_; }

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <string_view>
@@ -79,9 +80,12 @@ std::string utc_text() {
 }  // namespace
 
 Attributes provenance() {
-  return {{"schema", kSchema},           {"git", FLUENTPS_GIT},   {"argv", argv_text()},
-          {"versions", versions_text()}, {"host", host_text()},   {"environment", environment_text()},
-          {"origin_utc", utc_text()}};
+  Attributes attributes = {{"schema", kSchema},           {"git", FLUENTPS_GIT},   {"argv", argv_text()},
+                           {"versions", versions_text()}, {"host", host_text()},   {"environment", environment_text()},
+                           {"origin_utc", utc_text()}};
+  // bin/fluentps-sim names the simulated cluster.
+  if (const char* const platform = std::getenv("FLUENTPS_PLATFORM")) attributes.emplace_back("platform", platform);
+  return attributes;
 }
 
 std::string version_text() { return fmt::format("fluentps {}\n{}\n", FLUENTPS_GIT, versions_text()); }

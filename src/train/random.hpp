@@ -43,7 +43,8 @@ enum Stream : std::uint64_t {
   kAugmentStream,
   kNoiseStream,
   kStragglerStream,
-  kDataStream
+  kDataStream,
+  kComputeStream
 };
 
 }  // namespace fluentps::train

@@ -46,7 +46,7 @@ class Synthetic : public Problem {
 
   double gradient(std::span<const float>, Iteration i, std::span<float> gradient) override {
     fill_once(gradient);
-    if (const std::int64_t sleep = sleep_ns(i); sleep > 0) clock_.sleep_ns(sleep);
+    if (const double sleep = static_cast<double>(sleep_ns(i)) / clock_.speed(); sleep > 0) clock_.sleep_ns(std::llround(sleep));
     return 0;
   }
 

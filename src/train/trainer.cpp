@@ -38,6 +38,7 @@ Trainer::Trainer(const TrainerOptions& options, Problem& problem, Clock& clock, 
       trace_(trace),
       observer_(observer),
       schedule_(make_schedule(options.schedule)),
+      compute_model_(options.compute_model, options.seed, options.worker),
       straggler_(options.straggler, options.seed, options.workers, options.worker) {
   const auto tensors = problem.tensors();
   const auto n = total_size(tensors);
@@ -73,8 +74,16 @@ double Trainer::compute(Worker& worker, Iteration i) {
   } else if (problem_.moves_weights()) {
     rule_->step(weights_, update_, schedule_->at(i), update_);
   }
+  pass_compute_time(i, begin_ns);
   if (straggler_.active()) clock_.sleep_ns(straggler_.sleep_ns(i, clock_.now_ns() - begin_ns));
   return loss;
+}
+
+/// Sleeps for what the arithmetic, which takes no time on a simulated cluster, has left of the model's time.
+void Trainer::pass_compute_time(Iteration i, std::int64_t begin_ns) {
+  if (!compute_model_.active()) return;
+  const auto wanted_ns = std::llround(static_cast<double>(compute_model_.compute_ns(i)) / clock_.speed());
+  clock_.sleep_ns(wanted_ns - (clock_.now_ns() - begin_ns));
 }
 
 /// A gradient that is not finite would spoil the weights of all. Skipped, the worker pushes zeros: the clocks move on.

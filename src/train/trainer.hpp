@@ -12,6 +12,7 @@
 #include "shard/schedule.hpp"
 #include "shard/update_rule.hpp"
 #include "trace/writer.hpp"
+#include "train/compute_model.hpp"
 #include "train/problem.hpp"
 #include "train/straggler.hpp"
 
@@ -22,6 +23,7 @@ struct TrainerOptions {
   Iteration eval_every = 0;      ///< worker 0 evaluates after so many iterations; 0: only at the end
   UpdateRuleOptions rule;
   ScheduleOptions schedule;
+  std::string compute_model;     ///< spec, empty: computing takes the time it takes
   std::string straggler;         ///< spec, empty: none
   bool skip_nonfinite = false;   ///< push zeros instead of a gradient or loss that is not finite; else end the run
   std::uint64_t seed = 1;
@@ -70,6 +72,7 @@ class Trainer {
 
  private:
   double compute(Worker& worker, Iteration i);
+  void pass_compute_time(Iteration i, std::int64_t begin_ns);
   bool usable(const Worker& worker, Iteration i, double loss);
   void record(const IterationReport& report, std::int64_t begin_ns);
 
@@ -80,6 +83,7 @@ class Trainer {
   Observer* observer_;
   std::unique_ptr<Schedule> schedule_;
   std::unique_ptr<UpdateRule> rule_;
+  ComputeModel compute_model_;
   Straggler straggler_;
   std::vector<float> weights_;
   std::vector<float> update_;  ///< first the gradient, then what is pushed

@@ -62,6 +62,8 @@ po::options_description optimizer_options(Config& c) {
       ("lr-schedule", field(t.schedule.spec), "constant, multistep:at=32000+48000,factor=0.1, poly:power=2, cosine")
       ("warmup", field(t.schedule.warmup), "iterations=500, with k=8 (from lr/k) or from=0.01; empty: none")
       ("nonfinite", field(c.nonfinite), "a gradient or loss that is not finite: abort the run, or skip (push zeros, count it)")
+      ("compute-model", field(t.compute_model), "how long computing takes at least: constant:ms=30, normal:mean=30,sdev=5, or "
+                                                "trace:RUN, drawn from that run; on a simulated cluster: exactly")
       ("straggler", field(t.straggler), "every=8,mean_ms=30,sdev_ms=10 or worker=0,factor=20; several with ;");
   return group;
 }

@@ -115,6 +115,7 @@ class Run {
     void sleep_ns(std::int64_t duration_ns) override {
       if (clock_ != nullptr) clock_->sleep_ns(duration_ns);
     }
+    double speed() const override { return clock_ != nullptr ? clock_->speed() : 1; }
 
    private:
     Clock* clock_ = nullptr;
