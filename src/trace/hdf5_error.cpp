@@ -8,9 +8,12 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
 namespace fluentps::trace {
 namespace {
+
+constexpr std::size_t kReadOnClosing_bytes = 1U << 20;  // HDF5 reads object headers when it closes; they come first
 
 /// HDF5 keeps the operating system's errno only inside its texts: "..., errno = 28, error message = 'No space ...'".
 herr_t visit(unsigned, const H5E_error2_t* entry, void* data) {
@@ -53,11 +56,17 @@ void throw_hdf5_error(const char* call, const std::string& path) {
 }
 
 void abandon_writes(hid_t file) {
-  void* descriptor = nullptr;
+  void* place = nullptr;
   const int memory = ::memfd_create("fluentps-trace", MFD_CLOEXEC);
-  if (memory >= 0 && H5Fget_vfd_handle(file, H5P_DEFAULT, &descriptor) >= 0 && descriptor != nullptr)
-    ::dup2(memory, *static_cast<int*>(descriptor));
-  if (memory >= 0) ::close(memory);
+  if (memory < 0) return;
+  if (H5Fget_vfd_handle(file, H5P_DEFAULT, &place) >= 0 && place != nullptr) {
+    const int descriptor = *static_cast<int*>(place);
+    std::vector<char> beginning(kReadOnClosing_bytes);
+    const auto bytes = ::pread(descriptor, beginning.data(), beginning.size(), 0);
+    if (bytes > 0 && ::pwrite(memory, beginning.data(), static_cast<std::size_t>(bytes), 0) == bytes)
+      ::dup2(memory, descriptor);
+  }
+  ::close(memory);
 }
 
 void quiet_hdf5() { H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); }
