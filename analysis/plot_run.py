@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""Draws one run into a picture: accuracy and loss over time, where the workers' time went, delayed pulls, staleness.
+
+usage: analysis/plot_run.py results/RUN [--out FOLDER]      (writes run.png there; default: into the run's folder)
+"""
+import argparse
+import os
+import sys
+
+import numpy
+
+try:
+    import matplotlib
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as pyplot
+    import fluentps_traces as traces
+except ImportError as missing:
+    sys.exit(f"plot_run.py: {missing}; install python3-h5py, python3-numpy and python3-matplotlib (make deps)")
+
+# Dark to light, so that a grey print keeps the order; hatches tell neighbours apart.
+PARTS = {"compute": ("#1b4965", ""), "push": ("#ca6702", "//"), "wait": ("#e9d8a6", ".."), "pull": ("#5fa8d3", "\\\\"),
+         "other": ("#f2f2f2", "")}
+STYLES = ["-", "--", "-.", ":"]
+MOST_BARS = 32
+
+
+def draw_learning(axes, run):
+    rows = traces.evaluations(run)
+    loss_axes = axes.twinx()
+    for index, worker in enumerate(run.workers[:1]):
+        table = worker.iterations
+        width = max(1, len(table) // 100)
+        smooth = numpy.convolve(table["loss"], numpy.ones(width) / width, mode="valid")
+        loss_axes.plot(traces.seconds(table["begin_ns"])[width - 1:], smooth, color="0.6", linewidth=1,
+                       label=f"training loss, worker {index}")
+    if len(rows):
+        time = traces.seconds(rows["time_ns"])
+        loss_axes.plot(time, rows["test_loss"], "s--", color="#ca6702", markersize=4, label="test loss")
+        if numpy.isfinite(rows["test_accuracy"]).any():
+            axes.plot(time, rows["test_accuracy"], "o-", color="#1b4965", markersize=4, label="test accuracy")
+            best = int(numpy.nanargmax(rows["test_accuracy"]))
+            axes.annotate(f"{rows['test_accuracy'][best]:.3f}", (time[best], rows["test_accuracy"][best]),
+                          textcoords="offset points", xytext=(0, -14), ha="center")
+    axes.set(title="Learning", xlabel="time (s)", ylabel="test accuracy")
+    loss_axes.set_ylabel("loss")
+    loss_axes.set_ylim(bottom=0)
+    handles = [*axes.get_legend_handles_labels()[0], *loss_axes.get_legend_handles_labels()[0]]
+    axes.legend(handles, [each.get_label() for each in handles], loc="center right")
+
+
+def draw_time(axes, run):
+    workers = run.workers[:MOST_BARS]
+    splits = [traces.time_split(worker) for worker in workers]
+    bottom = numpy.zeros(len(workers))
+    for part, (color, hatch) in PARTS.items():
+        values = numpy.array([split[part] for split in splits])
+        axes.bar([worker.index for worker in workers], values, bottom=bottom, color=color, hatch=hatch, edgecolor="0.3",
+                 linewidth=0.5, label="other (evaluation)" if part == "other" else part)
+        bottom += values
+    axes.set(title="Where the workers' time went", xlabel="worker", ylabel="time (s)")
+    if len(workers) <= 16:
+        axes.set_xticks([worker.index for worker in workers])
+    axes.set_ylim(top=bottom.max() * 1.25 if len(bottom) and bottom.max() > 0 else 1)
+    axes.legend(loc="upper center", ncol=5, fontsize="small")
+
+
+def draw_delays(axes, run):
+    for server in run.servers[:4]:
+        axes.plot(numpy.cumsum(traces.delays_by_iteration(server)), STYLES[server.index % 4], color="#1b4965",
+                  linewidth=1 + 0.5 * server.index, label=f"server {server.index}")
+    axes.set(title="Delayed pulls", xlabel="iteration", ylabel="delayed pulls so far")
+    axes.set_ylim(bottom=0)
+    axes.legend(loc="upper left")
+
+
+def draw_staleness(axes, run):
+    for server in run.servers[:4]:
+        mean, largest = traces.staleness_by_iteration(server)
+        width = max(1, len(mean) // 100)
+        kernel = numpy.ones(width) / width
+        iterations = numpy.arange(width - 1, len(mean))
+        axes.plot(iterations, numpy.convolve(mean, kernel, mode="valid"), STYLES[server.index % 4], color="#1b4965",
+                  label=f"mean, server {server.index}")
+        axes.plot(iterations, [numpy.nanmax(largest[k - width + 1:k + 1]) for k in iterations], STYLES[server.index % 4],
+                  color="#ca6702", linewidth=1, label=f"max, server {server.index}")
+    axes.set(title="Staleness of the updates", xlabel="iteration", ylabel="staleness (iterations)")
+    top = max((numpy.nanmax(traces.staleness_by_iteration(server)[1], initial=1) for server in run.servers[:4]), default=1)
+    axes.set_ylim(-0.1, 1.3 * top)
+    axes.legend(loc="upper right", ncol=2, fontsize="small")
+
+
+def draw(run, path):
+    figure, axes = pyplot.subplots(2, 2, figsize=(16, 11), dpi=100)
+    draw_learning(axes[0, 0], run)
+    draw_time(axes[0, 1], run)
+    draw_delays(axes[1, 0], run)
+    draw_staleness(axes[1, 1], run)
+    for each in axes.flat:
+        each.grid(alpha=0.3)
+    known = run.attributes
+    figure.suptitle(f"{known.get('model', 'run')}: {len(run.servers)} servers, {len(run.workers)} workers, "
+                    f"sync {known.get('sync', '?')}, release {known.get('release', '?')}", fontsize=15)
+    figure.text(0.995, 0.005, f"{known.get('run_id', os.path.basename(os.path.normpath(run.path)))}  "
+                f"{known.get('origin_utc', '')}  git {known.get('git', '?')}  transport {known.get('transport', '?')}  "
+                f"seed {known.get('seed', '?')}", ha="right", fontsize=9, color="0.4")
+    figure.tight_layout(rect=(0, 0.02, 1, 0.97))
+    figure.savefig(path)
+    pyplot.close(figure)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", help="folder of a run, or one of its files")
+    parser.add_argument("--out", help="folder for run.png; default: the run's folder")
+    options = parser.parse_args()
+    matplotlib.rcParams.update({"font.size": 12, "axes.spines.top": False})
+    try:
+        run = traces.load(options.run)
+        folder = options.out or (options.run if os.path.isdir(options.run) else os.path.dirname(options.run) or ".")
+        os.makedirs(folder, exist_ok=True)
+        path = os.path.join(folder, "run.png")
+        draw(run, path)
+    except traces.TraceError as error:
+        print(f"plot_run.py: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"plot_run.py: cannot write the picture: {error}", file=sys.stderr)
+        return 2
+    print(path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
