@@ -11,6 +11,8 @@
 #include "apps/bench/references.hpp"
 #include "fluentps/error.hpp"
 #include "net/roles.hpp"
+#include "trace/columns_file.hpp"
+#include "trace/provenance.hpp"
 
 namespace fluentps::app {
 namespace {
@@ -56,22 +58,48 @@ void print_references(const Measurement& m, const References& r, std::uint32_t w
                iteration_s / (r.allreduce_s + r.local_update_s));
 }
 
-void append_csv(const std::string& path, const Measurement& m, const References& r, std::uint32_t servers,
-                std::uint32_t workers) {
-  const bool fresh = !std::ifstream(path).good();
-  std::ofstream out(path, std::ios::app);
-  if (fresh)
-    out << "servers,workers,parameters,repeat,iterations_per_s,gbytes_per_s,p50_us,p90_us,p99_us,put_us,get_us,"
-           "put_get_all_us,pingpong_us,allreduce_us,local_update_us,memcpy_one_gbs,memcpy_all_gbs,triad_one_gbs,"
-           "triad_all_gbs\n";
-  out << fmt::format("{},{},{},{},{:.3f},{:.4f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},"
-                     "{:.3f},{:.3f}\n",
-                     servers, workers, m.parameters, m.repeat, m.iterations_per_s(),
-                     iteration_bytes(m, workers) * m.iterations_per_s() / kGiga, m.percentile_s(50) * 1e6,
-                     m.percentile_s(90) * 1e6, m.percentile_s(99) * 1e6, r.put_s * 1e6, r.get_s * 1e6, r.put_get_all_s * 1e6,
-                     r.pingpong_s * 1e6, r.allreduce_s * 1e6, r.local_update_s * 1e6, r.memcpy_one_gbs, r.memcpy_all_gbs,
-                     r.triad_one_gbs, r.triad_all_gbs);
-  if (!out) throw UsageError(fmt::format("cannot write --csv {}", path));
+/// Names and values of a row of OUT.csv and OUT.h5, defined in docs/benchmark.md.
+std::vector<std::pair<std::string, double>> row_of(const Measurement& m, const References& r, const Roles& roles) {
+  const auto workers = roles.worker_count();
+  return {{"servers", roles.server_count()},
+          {"workers", workers},
+          {"parameters", static_cast<double>(m.parameters)},
+          {"repeat", m.repeat},
+          {"iterations_per_s", m.iterations_per_s()},
+          {"gbytes_per_s", iteration_bytes(m, workers) * m.iterations_per_s() / kGiga},
+          {"p50_us", m.percentile_s(50) * 1e6},
+          {"p90_us", m.percentile_s(90) * 1e6},
+          {"p99_us", m.percentile_s(99) * 1e6},
+          {"put_us", r.put_s * 1e6},
+          {"get_us", r.get_s * 1e6},
+          {"put_get_all_us", r.put_get_all_s * 1e6},
+          {"pingpong_us", r.pingpong_s * 1e6},
+          {"allreduce_us", r.allreduce_s * 1e6},
+          {"local_update_us", r.local_update_s * 1e6},
+          {"memcpy_one_gbs", r.memcpy_one_gbs},
+          {"memcpy_all_gbs", r.memcpy_all_gbs},
+          {"triad_one_gbs", r.triad_one_gbs},
+          {"triad_all_gbs", r.triad_all_gbs}};
+}
+
+void append_row(std::vector<trace::Column>& columns, const std::vector<std::pair<std::string, double>>& row) {
+  if (columns.empty())
+    for (const auto& [name, value] : row) columns.emplace_back(name, std::vector<double>{});
+  for (std::size_t k = 0; k < row.size(); ++k) columns[k].second.push_back(row[k].second);
+}
+
+void save(const std::string& out, const std::vector<trace::Column>& columns, const BenchConfig& config) {
+  std::ofstream csv(out + ".csv");
+  for (std::size_t k = 0; k < columns.size(); ++k) csv << (k > 0 ? "," : "") << columns[k].first;
+  for (std::size_t row = 0; row < columns.front().second.size(); ++row)
+    for (std::size_t k = 0; k < columns.size(); ++k)
+      csv << (k > 0 ? "," : "\n") << fmt::format("{}", columns[k].second[row]);
+  csv << '\n';
+  if (!csv.flush()) throw RunError(fmt::format("cannot write {}.csv; is its folder there and writable?", out));
+  auto attributes = trace::provenance();
+  attributes.emplace_back("sync", config.session.sync);
+  attributes.emplace_back("transport", config.session.transport);
+  trace::save_columns(out + ".h5", columns, attributes);
 }
 
 }  // namespace
@@ -82,6 +110,7 @@ int run_bench(const BenchConfig& config) {
   const auto workers = roles.worker_count();
   if (speaks)
     fmt::print("fluentps-bench: {} servers, {} workers, sync {}\n", roles.server_count(), workers, config.session.sync);
+  std::vector<trace::Column> columns;
   for (const auto parameters : config.sizes) {
     const int repeat = repeats(config, parameters, workers);
     References references;
@@ -90,9 +119,10 @@ int run_bench(const BenchConfig& config) {
     if (!speaks) continue;
     print_measurement(measured, workers);
     if (config.references) print_references(measured, references, workers);
-    if (!config.csv.empty()) append_csv(config.csv, measured, references, roles.server_count(), workers);
+    append_row(columns, row_of(measured, references, roles));
     std::fflush(stdout);
   }
+  if (speaks && !config.out.empty()) save(config.out, columns, config);
   return kExitDone;
 }
 

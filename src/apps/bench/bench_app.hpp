@@ -14,7 +14,7 @@ struct BenchConfig {
   std::vector<std::int64_t> sizes = {256, 853'018, 61'000'000};  ///< parameters
   int repeat = 0;                    ///< iterations of each size; 0: as many as move about 4 GB, 10 to 2000
   bool references = true;
-  std::string csv;                   ///< file to append a row per size to; empty: none
+  std::string out;                   ///< OUT.csv and OUT.h5 get a row per size; empty: none
   bool help = false;
 };
 

@@ -35,7 +35,7 @@ po::options_description bench_options(BenchConfig& c, std::string& sizes, std::u
       ("wait", po::value(&s.wait)->default_value(s.wait), "auto, spin, yield or sleep")
       ("references", po::value(&c.references)->default_value(c.references), "measure memcpy, put, get, send, allreduce too")
       ("trace", po::value(&s.out)->default_value(s.out), "folder for traces of the measured runs; empty: no trace")
-      ("csv", po::value(&c.csv)->default_value(c.csv), "append a row per size to this file");
+      ("out", po::value(&c.out)->default_value(c.out), "write OUT.csv and OUT.h5, a row per size; empty: neither");
   return all;
 }
 
