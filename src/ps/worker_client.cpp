@@ -186,24 +186,23 @@ void WorkerClient::ask_scheduler() {
   transfer_.wait_ns += clock_.now_ns() - begin_ns;
 }
 
-/// Weights of a server are fetched as soon as it answers, while others still hold theirs back.
+/// Weights of a server are fetched from its answer on, while others still hold theirs back. Only when all have answered
+/// is a transfer waited for: with a wait at each answer, all workers would read the server that advances first together,
+/// then the second, each time at the speed of one server's link.
 void WorkerClient::await_pull(std::span<float> weights) {
   into_ = weights;
   transfer_.staleness = 0;
   transfer_.delayed_total = 0;
-  auto mark_ns = clock_.now_ns();
-  const auto all_pulled = [this] {
-    return std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.pulled; });
+  const auto begin_ns = clock_.now_ns();
+  const auto all_answered = [this] {
+    return std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.reading || lane.pulled; });
   };
-  while (!all_pulled()) {
-    if (std::none_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.granted; }))
-      await_message("the answer to its pull");
-    const auto granted_ns = clock_.now_ns();
-    transfer_.wait_ns += granted_ns - mark_ns;
-    read_granted();
-    mark_ns = clock_.now_ns();
-    transfer_.pull_ns += mark_ns - granted_ns;
-  }
+  for (read_granted(); !all_answered(); read_granted()) await_message("the answer to its pull");
+  const auto answered_ns = clock_.now_ns();
+  for (std::uint32_t k = 0; k < map_.servers(); ++k)
+    if (lanes_[visit(k).value].reading) finish_lane(visit(k));
+  transfer_.wait_ns += answered_ns - begin_ns;
+  transfer_.pull_ns += clock_.now_ns() - answered_ns;
   transfer_.bytes += moved_bytes(weights.size(), true);
   for (const auto& lane : lanes_) {
     transfer_.staleness = std::max(transfer_.staleness, next_iteration_ - 1 - lane.v);
@@ -212,24 +211,31 @@ void WorkerClient::await_pull(std::span<float> weights) {
   into_ = {};
 }
 
-/// Starts the gets of all servers that have answered, then completes them one after the other.
+/// Starts the gets of all servers that have answered. A server that wants to hear of their end may hold others back
+/// until then, so it hears at once.
 void WorkerClient::read_granted() {
   for (std::uint32_t k = 0; k < map_.servers(); ++k) {
     const auto server = visit(k);
-    if (!lanes_[server.value].granted || lanes_[server.value].read_inline) continue;
+    auto& lane = lanes_[server.value];
+    if (!lane.granted) continue;
+    lane.granted = false;
+    lane.reading = true;
+    if (lane.read_inline) continue;
     for (const auto& slice : map_.slices(server))
       data_.get(server, slice.shard_offset,
                 into_.subspan(static_cast<std::size_t>(slice.offset), static_cast<std::size_t>(slice.count)));
   }
-  for (std::uint32_t k = 0; k < map_.servers(); ++k)
-    if (lanes_[visit(k).value].granted) finish_lane(visit(k));
+  for (std::uint32_t k = 0; k < map_.servers(); ++k) {
+    const auto& lane = lanes_[visit(k).value];
+    if (lane.reading && (lane.read_inline || lane.ack_wanted)) finish_lane(visit(k));
+  }
 }
 
 void WorkerClient::finish_lane(ServerIndex server) {
   auto& lane = lanes_[server.value];
   if (!lane.read_inline) data_.complete_gets(server);
   if (lane.ack_wanted) port_.send(server.value, {.kind = MessageKind::kPullDone, .iteration = next_iteration_ - 1});
-  lane.granted = false;
+  lane.reading = false;
   lane.pulled = true;
   if (trace_ == nullptr || next_iteration_ == 0) return;
   trace_->add(trace::WorkerPullRow{.iteration = static_cast<std::uint32_t>(next_iteration_ - 1),
@@ -263,7 +269,7 @@ void WorkerClient::await_message(const char* what) {
 std::string WorkerClient::missing_servers() const {
   std::string missing;
   for (std::uint32_t m = 0; m < lanes_.size(); ++m)
-    if (!lanes_[m].pulled) missing += fmt::format("{}server {}", missing.empty() ? "" : ", ", m);
+    if (!lanes_[m].pulled && !lanes_[m].reading) missing += fmt::format("{}server {}", missing.empty() ? "" : ", ", m);
   return fmt::format("iteration {}, no answer yet from: {}", next_iteration_ - 1, missing.empty() ? "none asked" : missing);
 }
 

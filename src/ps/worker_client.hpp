@@ -53,7 +53,8 @@ class WorkerClient final : public Worker {
     std::uint32_t credits = 0;       ///< free slots of the ring
     std::uint32_t next_slot = 0;
     bool acked = false;
-    bool granted = false;            ///< the answer is here, weights not yet
+    bool granted = false;            ///< the answer is here, weights are not yet asked for
+    bool reading = false;            ///< weights are under way
     bool pulled = true;
     bool read_inline = false;
     bool ack_wanted = false;
