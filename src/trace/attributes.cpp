@@ -10,8 +10,8 @@
 namespace fluentps::trace {
 namespace {
 
-constexpr std::size_t kLongestAttribute_bytes = 60'000;     // an attribute in the object header ends at 64 KiB
-constexpr std::size_t kLongestText_bytes = 64U << 20;       // of a text that is read; a sane limit for hostile files
+constexpr std::size_t kLongestAttribute_bytes = 60'000;  // an attribute in the object header ends at 64 KiB
+constexpr std::size_t kLongestText_bytes = 64U << 20;    // of a text that is read; a sane limit for hostile files
 
 /// Fixed length and UTF-8: no global heap, which SWMR does not protect, and a size that can be checked before reading.
 Handle text_type(std::size_t bytes, const std::string& path) {
@@ -25,12 +25,13 @@ void write_text(hid_t object, const std::string& name, const std::string& value,
   const auto type = text_type(value.size() + 1, path);
   const Handle scalar(H5Screate(H5S_SCALAR), H5Sclose, "H5Screate", path);
   if (value.size() <= kLongestAttribute_bytes) {
-    const Handle attribute(H5Acreate2(object, name.c_str(), type.get(), scalar.get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose,
-                           "H5Acreate2", path);
+    const Handle attribute(H5Acreate2(object, name.c_str(), type.get(), scalar.get(), H5P_DEFAULT, H5P_DEFAULT),
+                           H5Aclose, "H5Acreate2", path);
     check_hdf5(H5Awrite(attribute.get(), type.get(), value.c_str()), "H5Awrite", path);
   } else {
-    const Handle dataset(H5Dcreate2(object, name.c_str(), type.get(), scalar.get(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
-                         H5Dclose, "H5Dcreate2", path);
+    const Handle dataset(
+        H5Dcreate2(object, name.c_str(), type.get(), scalar.get(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Dclose,
+        "H5Dcreate2", path);
     check_hdf5(H5Dwrite(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, value.c_str()), "H5Dwrite", path);
   }
 }
@@ -77,7 +78,8 @@ std::optional<std::string> attribute_text(hid_t attribute, const std::string& pa
       check_hdf5(H5Aread(attribute, H5T_NATIVE_DOUBLE, &value), "H5Aread", path);
       return fmt::format("{}", value);
     }
-    default: return std::nullopt;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -101,9 +103,8 @@ std::optional<std::string> dataset_text(hid_t dataset, const std::string& path) 
   if (H5Sget_simple_extent_type(space.get()) != H5S_SCALAR) return std::nullopt;
   const auto kind = H5Tget_class(type.get());
   if (kind == H5T_STRING && H5Tis_variable_str(type.get()) == 0)
-    return read_text(type.get(), path, [&](hid_t as, void* to) {
-      return H5Dread(dataset, as, H5S_ALL, H5S_ALL, H5P_DEFAULT, to);
-    });
+    return read_text(type.get(), path,
+                     [&](hid_t as, void* to) { return H5Dread(dataset, as, H5S_ALL, H5S_ALL, H5P_DEFAULT, to); });
   if (kind != H5T_INTEGER) return std::nullopt;
   std::int64_t value = 0;
   check_hdf5(H5Dread(dataset, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, &value), "H5Dread", path);
@@ -116,7 +117,8 @@ herr_t visit_link(hid_t object, const char* name, const H5L_info_t* link, void* 
   try {
     const Handle member(H5Oopen(object, name, H5P_DEFAULT), H5Oclose, "H5Oopen", collector.path);
     if (H5Iget_type(member.get()) != H5I_DATASET) return 0;
-    if (auto text = dataset_text(member.get(), collector.path)) collector.attributes.emplace_back(name, std::move(*text));
+    if (auto text = dataset_text(member.get(), collector.path))
+      collector.attributes.emplace_back(name, std::move(*text));
     return 0;
   } catch (const std::exception& error) {
     collector.failure = error.what();
@@ -128,7 +130,8 @@ herr_t visit_link(hid_t object, const char* name, const H5L_info_t* link, void* 
 
 void write_attributes(hid_t object, const Attributes& attributes, const std::string& path) {
   for (auto each = attributes.begin(); each != attributes.end(); ++each) {
-    const bool again = std::any_of(each + 1, attributes.end(), [&](const auto& later) { return later.first == each->first; });
+    const bool again =
+        std::any_of(each + 1, attributes.end(), [&](const auto& later) { return later.first == each->first; });
     if (!again) write_text(object, each->first, each->second, path);
   }
 }

@@ -57,7 +57,9 @@ class Output {
     if (std::fwrite(line_.data(), 1, line_.size(), file_.get()) != line_.size()) fail();
     line_.clear();
   }
-  [[noreturn]] void fail() const { throw RunError(fmt::format("{} cannot be written: {}", shown_, std::strerror(errno))); }
+  [[noreturn]] void fail() const {
+    throw RunError(fmt::format("{} cannot be written: {}", shown_, std::strerror(errno)));
+  }
 
   std::string shown_;
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
@@ -72,7 +74,8 @@ class RankExport {
 
   void run() {
     output_.add(fmt::format(R"("ph":"M","name":"process_name","pid":{},"args":{{"name":"{} {} on {}"}})", rank_.rank,
-                            rank_.server ? "server" : "worker", rank_.index, escaped(value_of(rank_.attributes, "host", "?"))));
+                            rank_.server ? "server" : "worker", rank_.index,
+                            escaped(value_of(rank_.attributes, "host", "?"))));
     output_.add(fmt::format(R"("ph":"M","name":"process_sort_index","pid":{},"args":{{"sort_index":{}}})", rank_.rank,
                             (rank_.server ? 0 : 1'000'000) + rank_.index));
     if (rank_.server)
@@ -82,14 +85,19 @@ class RankExport {
   }
 
  private:
-  double us(std::uint64_t time_ns) const { return (static_cast<double>(time_ns) - static_cast<double>(offset_ns_)) * 1e-3; }
+  double us(std::uint64_t time_ns) const {
+    return (static_cast<double>(time_ns) - static_cast<double>(offset_ns_)) * 1e-3;
+  }
 
   void name_track(std::uint32_t track, const std::string& name) {
-    output_.add(fmt::format(R"("ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"{}"}})", rank_.rank, track, name));
+    output_.add(fmt::format(R"("ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"{}"}})", rank_.rank,
+                            track, name));
   }
-  void slice(std::uint32_t track, const char* name, std::uint64_t begin_ns, std::uint64_t end_ns, const std::string& args) {
-    output_.add(fmt::format(R"("ph":"X","name":"{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{{{}}})", name, rank_.rank, track,
-                            us(begin_ns), static_cast<double>(std::max(end_ns, begin_ns) - begin_ns) * 1e-3, args));
+  void slice(std::uint32_t track, const char* name, std::uint64_t begin_ns, std::uint64_t end_ns,
+             const std::string& args) {
+    output_.add(fmt::format(R"("ph":"X","name":"{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{{{}}})", name,
+                            rank_.rank, track, us(begin_ns),
+                            static_cast<double>(std::max(end_ns, begin_ns) - begin_ns) * 1e-3, args));
   }
 
   void worker() {
@@ -115,26 +123,31 @@ class RankExport {
     }
     for (std::uint32_t m = 0; m < tracks; ++m) name_track(kServerTracks + m, fmt::format("pulls of server {}", m));
     for (const auto& row : rank_.evaluations)
-      output_.add(fmt::format(R"("ph":"i","s":"p","name":"evaluation","pid":{},"tid":0,"ts":{:.3f},"args":{{"iteration":{},"accuracy":{:.6f}}})",
-                              rank_.rank, us(row.time_ns), row.iteration, row.test_accuracy));
+      output_.add(fmt::format(
+          R"("ph":"i","s":"p","name":"evaluation","pid":{},"tid":0,"ts":{:.3f},"args":{{"iteration":{},"accuracy":{:.6f}}})",
+          rank_.rank, us(row.time_ns), row.iteration, row.test_accuracy));
   }
 
   void server() {
     std::uint32_t tracks = 0;
     for (const auto& row : rank_.pushes) {
       tracks = std::max(tracks, row.worker + 1U);
-      const auto args = fmt::format(R"("iteration":{},"staleness":{},"late":{})", row.iteration, row.staleness, row.late);
+      const auto args =
+          fmt::format(R"("iteration":{},"staleness":{},"late":{})", row.iteration, row.staleness, row.late);
       const bool dropped = row.applied_ns == 0;
-      slice(row.worker, dropped ? "dropped push" : "push", row.arrive_ns, dropped ? row.arrive_ns : row.applied_ns, args);
+      slice(row.worker, dropped ? "dropped push" : "push", row.arrive_ns, dropped ? row.arrive_ns : row.applied_ns,
+            args);
     }
     for (const auto& row : rank_.server_pulls) {
       tracks = std::max(tracks, row.worker + 1U);
       if (row.delayed != 0)
-        slice(row.worker, "delayed pull", row.request_ns, row.answer_ns,
-              fmt::format(R"("iteration":{},"v_request":{},"v_answer":{})", row.iteration, row.v_request, row.v_answer));
+        slice(
+            row.worker, "delayed pull", row.request_ns, row.answer_ns,
+            fmt::format(R"("iteration":{},"v_request":{},"v_answer":{})", row.iteration, row.v_request, row.v_answer));
     }
     for (const auto& row : rank_.advances)
-      output_.add(fmt::format(R"("ph":"C","name":"V","pid":{},"ts":{:.3f},"args":{{"V":{}}})", rank_.rank, us(row.time_ns), row.v));
+      output_.add(fmt::format(R"("ph":"C","name":"V","pid":{},"ts":{:.3f},"args":{{"V":{}}})", rank_.rank,
+                              us(row.time_ns), row.v));
     for (std::uint32_t w = 0; w < tracks; ++w) name_track(w, fmt::format("worker {}", w));
   }
 

@@ -47,7 +47,8 @@ Stretch judge(const SyncPlan::Stretch& planned) {
 }  // namespace
 
 Contract::Contract(const RunData& run)
-    : workers_(ranks_of(run, "workers", run.workers().size())), servers_(ranks_of(run, "servers", run.servers().size())) {
+    : workers_(ranks_of(run, "workers", run.workers().size())),
+      servers_(ranks_of(run, "servers", run.servers().size())) {
   const auto seed = value_of(run.attributes, "seed", "1");
   std::from_chars(seed.data(), seed.data() + seed.size(), seed_);
   parameters_ = static_cast<std::uint64_t>(number_of(run.attributes, "parameters", 0));
@@ -88,15 +89,19 @@ void Contract::describe(std::uint32_t server, Verification& verification) const 
       verification.weak.push_back(fmt::format("server {}: the conditions are not checked: {}", server, plan_failure_));
       continue;
     }
-    const auto text = fmt::format("server {}, {} {} from iteration {}", server, to_string(release_), each.model->spec(), each.from);
+    const auto text =
+        fmt::format("server {}, {} {} from iteration {}", server, to_string(release_), each.model->spec(), each.from);
     if (each.proof == Proof::kExact)
       verification.proved.push_back(text);
     else if (each.proof == Proof::kBound)
-      verification.weak.push_back(fmt::format("{}: the bound chosen at run time is not in the trace; checked: i < V+{}", text, each.bound));
+      verification.weak.push_back(
+          fmt::format("{}: the bound chosen at run time is not in the trace; checked: i < V+{}", text, each.bound));
     else
-      verification.weak.push_back(fmt::format("{}: a model that this program does not know; its condition is not checked", text));
+      verification.weak.push_back(
+          fmt::format("{}: a model that this program does not know; its condition is not checked", text));
     if (!each.advances_at_once)
-      verification.weak.push_back(fmt::format("{}: V may move later than it could, when the server looks at the time", text));
+      verification.weak.push_back(
+          fmt::format("{}: V may move later than it could, when the server looks at the time", text));
   }
 }
 

@@ -25,7 +25,7 @@ struct Stretch {
   std::shared_ptr<SyncModel> model;  ///< null where this program does not know it
   Proof proof = Proof::kNone;
   Iteration bound = 0;
-  bool advances_at_once = false;     ///< V moves with the push that completes it; else time can move it as well
+  bool advances_at_once = false;  ///< V moves with the push that completes it; else time can move it as well
 };
 
 class Contract {

@@ -23,8 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Attributes that differ between the ranks of a run; all others stand at the root, from the first rank.
-constexpr std::array<std::string_view, 7> kRankAttributes = {"role", "rank", "role_index", "host",
-                                                             "clock_offset_ns", "done", "environment"};
+constexpr std::array<std::string_view, 7> kRankAttributes = {
+    "role", "rank", "role_index", "host", "clock_offset_ns", "done", "environment"};
 /// Attributes that are numbers in the rank files.
 bool is_number(const std::string& name) { return name == "clock_offset_ns" || name == "done"; }
 
@@ -34,7 +34,8 @@ struct Target {
   std::vector<std::string>& notes;
 };
 
-/// Appends rows to a new dataset; how many there are is known at the end only: a live table grows, a crashed one is cut.
+/// Appends rows to a new dataset; how many there are is known at the end only: a live table grows, a crashed one is
+/// cut.
 template <typename Row>
 class RowWriter {
  public:
@@ -45,9 +46,9 @@ class RowWriter {
     const Handle space(H5Screate_simple(1, &none, &unlimited), H5Sclose, "H5Screate_simple", to.path);
     const Handle creation(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "H5Pcreate", to.path);
     check_hdf5(H5Pset_chunk(creation.get(), 1, &chunk), "H5Pset_chunk", to.path);
-    dataset_ = Handle(H5Dcreate2(to.group, Table<Row>::kName, type_.get(), space.get(), H5P_DEFAULT, creation.get(),
-                                 H5P_DEFAULT),
-                      H5Dclose, "H5Dcreate2", to.path);
+    dataset_ = Handle(
+        H5Dcreate2(to.group, Table<Row>::kName, type_.get(), space.get(), H5P_DEFAULT, creation.get(), H5P_DEFAULT),
+        H5Dclose, "H5Dcreate2", to.path);
   }
   void append(const std::vector<Row>& rows) {
     if (rows.empty()) return;
@@ -117,21 +118,25 @@ Attributes copy_rank(const std::string& source, const Target& to) {
 void write_root(hid_t root, const std::vector<Attributes>& ranks, const std::string& path) {
   Attributes common;
   for (const auto& each : ranks.front())
-    if (std::find(kRankAttributes.begin(), kRankAttributes.end(), each.first) == kRankAttributes.end()) common.push_back(each);
+    if (std::find(kRankAttributes.begin(), kRankAttributes.end(), each.first) == kRankAttributes.end())
+      common.push_back(each);
   write_attributes(root, common, path);
-  const bool done = std::all_of(ranks.begin(), ranks.end(), [](const auto& each) { return number_of(each, "done") == 1; });
+  const bool done =
+      std::all_of(ranks.begin(), ranks.end(), [](const auto& each) { return number_of(each, "done") == 1; });
   write_integer(root, "done", done ? 1 : 0, path);
   write_integer(root, "ranks", static_cast<std::int64_t>(ranks.size()), path);
 }
 
 /// Writes all ranks to `temporary`; with `tolerant` it leaves out files that cannot be read.
-void write_merged(const std::vector<std::string>& files, const std::string& temporary, bool tolerant, Recovery& merged) {
+void write_merged(const std::vector<std::string>& files, const std::string& temporary, bool tolerant,
+                  Recovery& merged) {
   const auto& path = merged.merged;
   NewFile file(temporary, path);
   std::vector<Attributes> ranks;
   for (const auto& source : files) {
     const auto name = fs::path(source).stem().string();
-    Handle group(H5Gcreate2(file.get(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Gclose, "H5Gcreate2", path);
+    Handle group(H5Gcreate2(file.get(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Gclose, "H5Gcreate2",
+                 path);
     try {
       ranks.push_back(copy_rank(source, {.group = group.get(), .path = path, .notes = merged.notes}));
     } catch (const UsageError& error) {
@@ -151,8 +156,7 @@ Recovery merge_files(const std::string& run_dir, bool tolerant) {
   const auto files = rank_files(run_dir);
   if (files.empty()) throw UsageError(fmt::format("the folder {} holds no rank-*.h5 to merge", run_dir));
   Recovery merged{.merged = (fs::path(run_dir) / "run.h5").string(), .notes = {}};
-  replace_file(merged.merged,
-               [&](const std::string& temporary) { write_merged(files, temporary, tolerant, merged); });
+  replace_file(merged.merged, [&](const std::string& temporary) { write_merged(files, temporary, tolerant, merged); });
   return merged;
 }
 

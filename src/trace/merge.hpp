@@ -17,9 +17,9 @@ struct Recovery {
   std::vector<std::string> notes;  ///< one sentence for each file that was left out, cut or is still being written
 };
 
-/// After a crash: merges all that can be read, leaving out files that cannot. run.h5 opens in any HDF5 program. The rank
-/// files are not touched: clearing the marks of their killed writers (h5clear -s) makes HDF5 cut them at an end that may
-/// be older than their last rows (docs/trace-format.md, "Crash safety").
+/// After a crash: merges all that can be read, leaving out files that cannot. run.h5 opens in any HDF5 program. The
+/// rank files are not touched: clearing the marks of their killed writers (h5clear -s) makes HDF5 cut them at an end
+/// that may be older than their last rows (docs/trace-format.md, "Crash safety").
 Recovery recover(const std::string& run_dir);
 
 }  // namespace fluentps::trace

@@ -62,8 +62,8 @@ std::string versions_text() {
   unsigned minor = 0;
   unsigned release = 0;
   H5get_libversion(&major, &minor, &release);
-  return fmt::format("compiler {}; HDF5 {}.{}.{}; fmt {}.{}.{}", __VERSION__, major, minor, release, FMT_VERSION / 10000,
-                     FMT_VERSION / 100 % 100, FMT_VERSION % 100);
+  return fmt::format("compiler {}; HDF5 {}.{}.{}; fmt {}.{}.{}", __VERSION__, major, minor, release,
+                     FMT_VERSION / 10000, FMT_VERSION / 100 % 100, FMT_VERSION % 100);
 }
 
 std::string host_text() {
@@ -80,8 +80,8 @@ std::string utc_text() {
 }  // namespace
 
 Attributes provenance() {
-  Attributes attributes = {{"schema", kSchema},           {"git", FLUENTPS_GIT},   {"argv", argv_text()},
-                           {"versions", versions_text()}, {"host", host_text()},   {"environment", environment_text()},
+  Attributes attributes = {{"schema", kSchema},           {"git", FLUENTPS_GIT}, {"argv", argv_text()},
+                           {"versions", versions_text()}, {"host", host_text()}, {"environment", environment_text()},
                            {"origin_utc", utc_text()}};
   // bin/fluentps-sim names the simulated cluster.
   if (const char* const platform = std::getenv("FLUENTPS_PLATFORM")) attributes.emplace_back("platform", platform);

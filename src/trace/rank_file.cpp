@@ -86,8 +86,8 @@ void TableBuffer::write(const std::string& path) {
   const hsize_t rows = written_ + count;
   check_hdf5(H5Dset_extent(dataset_.get(), &rows), "H5Dset_extent", path);
   const Handle on_disk(H5Dget_space(dataset_.get()), H5Sclose, "H5Dget_space", path);
-  check_hdf5(H5Sselect_hyperslab(on_disk.get(), H5S_SELECT_SET, &start, nullptr, &count, nullptr), "H5Sselect_hyperslab",
-             path);
+  check_hdf5(H5Sselect_hyperslab(on_disk.get(), H5S_SELECT_SET, &start, nullptr, &count, nullptr),
+             "H5Sselect_hyperslab", path);
   const Handle in_memory(H5Screate_simple(1, &count, nullptr), H5Sclose, "H5Screate_simple", path);
   check_hdf5(H5Dwrite(dataset_.get(), type_.get(), in_memory.get(), on_disk.get(), H5P_DEFAULT, buffer_.data()),
              "H5Dwrite", path);

@@ -19,16 +19,18 @@ void load_table(const SourceFile& file, hid_t group, const std::string& rank, st
                 std::vector<std::string>& notes) {
   const TableReader<Row> reader(file, group);
   rows.reserve(static_cast<std::size_t>(reader.rows()));
-  const auto cut = reader.read([&](const std::vector<Row>& block) { rows.insert(rows.end(), block.begin(), block.end()); });
+  const auto cut =
+      reader.read([&](const std::vector<Row>& block) { rows.insert(rows.end(), block.begin(), block.end()); });
   if (cut > 0)
-    notes.push_back(fmt::format("{}: the last {} rows of {} were never written and are left out", rank, cut, Table<Row>::kName));
+    notes.push_back(
+        fmt::format("{}: the last {} rows of {} were never written and are left out", rank, cut, Table<Row>::kName));
 }
 
 void check_schema(const Attributes& attributes, const std::string& path) {
   const auto schema = value_of(attributes, "schema");
   if (schema != kSchema)
-    throw UsageError(fmt::format("{} has the schema '{}' where this program reads '{}'; is it a trace of fluentps?", path,
-                                 schema, kSchema));
+    throw UsageError(fmt::format("{} has the schema '{}' where this program reads '{}'; is it a trace of fluentps?",
+                                 path, schema, kSchema));
 }
 
 RankData load_rank(const SourceFile& file, hid_t group, std::string name, std::vector<std::string>& notes) {
@@ -38,7 +40,8 @@ RankData load_rank(const SourceFile& file, hid_t group, std::string name, std::v
   check_schema(data.attributes, file.path());
   const auto role = value_of(data.attributes, "role");
   if (role != "server" && role != "worker")
-    throw UsageError(fmt::format("trace file {}: the role of {} is '{}', neither server nor worker", file.path(), data.name, role));
+    throw UsageError(
+        fmt::format("trace file {}: the role of {} is '{}', neither server nor worker", file.path(), data.name, role));
   data.server = role == "server";
   data.rank = static_cast<int>(number_of(data.attributes, "rank"));
   data.index = static_cast<std::uint32_t>(number_of(data.attributes, "role_index"));
@@ -110,7 +113,8 @@ bool merged_is_current(const fs::path& merged, const std::vector<std::string>& f
   std::error_code error;
   const auto time = fs::last_write_time(merged, error);
   if (error) return false;
-  return std::none_of(files.begin(), files.end(), [&](const auto& file) { return fs::last_write_time(file, error) > time; });
+  return std::none_of(files.begin(), files.end(),
+                      [&](const auto& file) { return fs::last_write_time(file, error) > time; });
 }
 
 void sort_ranks(RunData& run) {

@@ -12,12 +12,12 @@ namespace fluentps::trace {
 
 /// One rank's attributes and rows. A worker's tables are empty on a server and the other way round.
 struct RankData {
-  std::string name;        ///< "rank-0003"
-  Attributes attributes;   ///< numbers as decimal text
-  bool server = false;     ///< attribute role
+  std::string name;       ///< "rank-0003"
+  Attributes attributes;  ///< numbers as decimal text
+  bool server = false;    ///< attribute role
   int rank = 0;
-  std::uint32_t index = 0; ///< attribute role_index
-  bool done = false;       ///< the rank closed its trace; else it runs still, or crashed
+  std::uint32_t index = 0;  ///< attribute role_index
+  bool done = false;        ///< the rank closed its trace; else it runs still, or crashed
 
   std::vector<IterationRow> iterations;
   std::vector<WorkerPullRow> worker_pulls;
@@ -28,18 +28,18 @@ struct RankData {
 };
 
 struct RunData {
-  std::string path;               ///< what was read: a folder or a merged file
-  Attributes attributes;          ///< of the run: merged file's root, else those of its first rank
-  std::vector<RankData> ranks;    ///< by rank
-  std::vector<std::string> notes; ///< what was left out and why, one sentence each
+  std::string path;                ///< what was read: a folder or a merged file
+  Attributes attributes;           ///< of the run: merged file's root, else those of its first rank
+  std::vector<RankData> ranks;     ///< by rank
+  std::vector<std::string> notes;  ///< what was left out and why, one sentence each
 
   std::vector<const RankData*> servers() const;  ///< by index
   std::vector<const RankData*> workers() const;  ///< by index
 };
 
 /// `path`: the folder of a run or a merged file. In a folder run.h5 is taken where there is one and no rank file is
-/// newer, else the rank files. With `tolerant`, an unreadable rank file becomes a note. Throws UsageError: not there, no
-/// trace, damaged.
+/// newer, else the rank files. With `tolerant`, an unreadable rank file becomes a note. Throws UsageError: not there,
+/// no trace, damaged.
 RunData load_run(const std::string& path, bool tolerant = false);
 
 /// The rank files of a run's folder, by rank. Throws UsageError where there is no folder.

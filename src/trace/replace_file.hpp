@@ -6,8 +6,8 @@
 
 namespace fluentps::trace {
 
-/// Calls write(temporary), which makes that file in the same folder, then renames it to `path`, replacing what is there.
-/// What `write` throws passes through, and the temporary file is gone. Throws RunError naming the path.
+/// Calls write(temporary), which makes that file in the same folder, then renames it to `path`, replacing what is
+/// there. What `write` throws passes through, and the temporary file is gone. Throws RunError naming the path.
 void replace_file(const std::string& path, const std::function<void(const std::string& temporary)>& write);
 
 }  // namespace fluentps::trace

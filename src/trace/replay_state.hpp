@@ -36,8 +36,8 @@ class ReplayState final : public SyncState {
 
   std::uint32_t workers() const override { return static_cast<std::uint32_t>(progress_.size()); }
   std::uint32_t active_workers() const override {
-    return static_cast<std::uint32_t>(std::count_if(last_event_ns.begin(), last_event_ns.end(),
-                                                    [this](auto last) { return last >= time_ns; }));
+    return static_cast<std::uint32_t>(
+        std::count_if(last_event_ns.begin(), last_event_ns.end(), [this](auto last) { return last >= time_ns; }));
   }
   bool active(WorkerIndex worker) const override { return last_event_ns[worker.value] >= time_ns; }
   Iteration v() const override { return clock; }

@@ -28,8 +28,8 @@ constexpr std::size_t kLongestModel = 24;
 void check_id(const std::string& id) {
   if (id == "." || id == ".." || id.size() > kLongestId || id.find('/') != std::string::npos ||
       id.find('\0') != std::string::npos)
-    throw UsageError(fmt::format("--run-id '{}' is no name of a directory; give a plain name of at most {} bytes without '/'",
-                                 id, kLongestId));
+    throw UsageError(fmt::format(
+        "--run-id '{}' is no name of a directory; give a plain name of at most {} bytes without '/'", id, kLongestId));
 }
 
 }  // namespace
@@ -56,7 +56,8 @@ std::string create_run_dir(const std::string& out, const std::string& run_id, co
     if (::mkdir(path.c_str(), 0777) == 0) return path;
     if (errno != EEXIST) refuse_out(out, errno);
   }
-  throw UsageError(fmt::format("--out '{}' holds more than {} runs named '{}'; give another --run-id", out, kLargestSuffix, id));
+  throw UsageError(
+      fmt::format("--out '{}' holds more than {} runs named '{}'; give another --run-id", out, kLargestSuffix, id));
 }
 
 std::string rank_file_name(int rank) { return fmt::format("rank-{:04}.h5", rank); }

@@ -59,7 +59,8 @@ void ServerCheck::run() {
   contract_.describe(rank_.index, verification_);
   read_pushes();
   read_pulls();
-  for (const auto& each : rank_.advances) advance_ns_.push_back(std::max(each.time_ns, advance_ns_.empty() ? 0 : advance_ns_.back()));
+  for (const auto& each : rank_.advances)
+    advance_ns_.push_back(std::max(each.time_ns, advance_ns_.empty() ? 0 : advance_ns_.back()));
   check_advances();
   check_late();
   check_pulls();
@@ -95,19 +96,23 @@ bool ServerCheck::push_row_fits(std::uint64_t row, std::uint64_t before_ns) {
     return false;
   }
   if (push.iteration != expected)
-    violate("pushes", row, fmt::format("iteration {} of worker {} where {} was expected", push.iteration, push.worker, expected));
+    violate("pushes", row,
+            fmt::format("iteration {} of worker {} where {} was expected", push.iteration, push.worker, expected));
   if (push.iteration >= rank_.pushes.size()) return false;
   const auto& stretch = Contract::at(stretches_, push.iteration);
   const bool drops = stretch.model && stretch.model->aggregation().kind == Aggregation::Kind::kFirstArrivals;
   const bool dropped = push.applied_ns == 0;
   if (stretch.model && dropped != (drops && push.late != 0))
-    violate("pushes", row, fmt::format("iteration {} of worker {} was {} though {}", push.iteration, push.worker,
-                                       dropped ? "dropped" : "applied",
-                                       dropped ? "nothing permits it" : "it was late and late pushes are dropped"));
+    violate("pushes", row,
+            fmt::format("iteration {} of worker {} was {} though {}", push.iteration, push.worker,
+                        dropped ? "dropped" : "applied",
+                        dropped ? "nothing permits it" : "it was late and late pushes are dropped"));
   if (!dropped && push.arrive_ns > push.applied_ns)
-    violate("pushes", row, fmt::format("applied at {} ns, before it arrived at {} ns", push.applied_ns, push.arrive_ns));
+    violate("pushes", row,
+            fmt::format("applied at {} ns, before it arrived at {} ns", push.applied_ns, push.arrive_ns));
   if (!dropped && push.applied_ns < before_ns)
-    violate("pushes", row, fmt::format("applied at {} ns, before the row above it at {} ns", push.applied_ns, before_ns));
+    violate("pushes", row,
+            fmt::format("applied at {} ns, before the row above it at {} ns", push.applied_ns, before_ns));
   if (push.bytes != rank_.pushes.front().bytes)
     violate("pushes", row, fmt::format("{} bytes where the first push had {}", push.bytes, rank_.pushes.front().bytes));
   return true;
@@ -120,7 +125,8 @@ void ServerCheck::check_advances() {
   std::size_t next = 0;
   const auto note = [this, &next](const PushRow& push, const ReplayState& at) {
     const auto k = static_cast<std::size_t>(&Contract::at(stretches_, push.iteration) - stretches_.data());
-    if (push.late == 0 && needed_[k] > 0 && at.count(push.iteration) == needed_[k]) set(complete_ns_, push.iteration, push_ns_[next]);
+    if (push.late == 0 && needed_[k] > 0 && at.count(push.iteration) == needed_[k])
+      set(complete_ns_, push.iteration, push_ns_[next]);
   };
   for (std::uint64_t row = 0; row < rank_.advances.size(); ++row) {
     const auto& advance = rank_.advances[row];
@@ -128,15 +134,17 @@ void ServerCheck::check_advances() {
       violate("advances", row, fmt::format("V is {} where {} was expected; it rises by one", advance.v, row + 1));
       return;
     }
-    if (advance.time_ns < advance_ns_[row]) violate("advances", row, fmt::format("at {} ns, before the row above it", advance.time_ns));
+    if (advance.time_ns < advance_ns_[row])
+      violate("advances", row, fmt::format("at {} ns, before the row above it", advance.time_ns));
     replay_until(advance_ns_[row], state, next, note);
     state.clock = static_cast<Iteration>(row);
     state.time_ns = advance_ns_[row];
     const auto& stretch = Contract::at(stretches_, state.clock);
     const bool may = stretch.model ? stretch.model->may_advance(state) : state.fastest() > state.clock;
     if (!may || state.fastest() <= state.clock)
-      violate("advances", row, fmt::format("V reached {} when {} of {} workers had pushed iteration {}", advance.v,
-                                           state.count(state.clock), contract_.workers(), state.clock));
+      violate("advances", row,
+              fmt::format("V reached {} when {} of {} workers had pushed iteration {}", advance.v,
+                          state.count(state.clock), contract_.workers(), state.clock));
     check_promptness(row);
   }
   replay_until(kNone, state, next, note);
@@ -148,7 +156,9 @@ void ServerCheck::check_promptness(std::uint64_t row) {
   const auto due_ns = std::max(complete_ns_[row], row == 0 ? 0 : advance_ns_[row - 1]);
   const auto following = std::upper_bound(push_ns_.begin(), push_ns_.end(), due_ns);
   if (following == push_ns_.end() || advance_ns_[row] <= *following) return;
-  violate("advances", row, fmt::format("V reached {} at {} ns though its pushes were complete at {} ns", row + 1, advance_ns_[row], due_ns));
+  violate(
+      "advances", row,
+      fmt::format("V reached {} at {} ns though its pushes were complete at {} ns", row + 1, advance_ns_[row], due_ns));
 }
 
 /// late = 1 exactly where i < V on arrival, as far as the times tell.
@@ -158,14 +168,16 @@ void ServerCheck::check_late() {
     const auto v_least = advances_before(push_ns_[k]);
     if (push.late == 0) {
       if (push.iteration < v_least)
-        violate("pushes", good_[k], fmt::format("not marked late though V was {} and the iteration {}", v_least, push.iteration));
+        violate("pushes", good_[k],
+                fmt::format("not marked late though V was {} and the iteration {}", v_least, push.iteration));
       continue;
     }
     std::size_t following = k;  // a dropped push has no time of its own: it came before the next one that has
     while (following < good_.size() && rank_.pushes[good_[following]].applied_ns == 0) ++following;
     const auto v_most = following < good_.size() ? advances_until(push_ns_[following]) : advance_ns_.size();
     if (push.iteration >= v_most && rank_.done)
-      violate("pushes", good_[k], fmt::format("marked late though V was {} and the iteration {}", v_most, push.iteration));
+      violate("pushes", good_[k],
+              fmt::format("marked late though V was {} and the iteration {}", v_most, push.iteration));
   }
 }
 
@@ -176,18 +188,24 @@ void ServerCheck::check_end() {
   for (const auto& each : histories_) all_have = std::min<std::uint64_t>(all_have, each.pushed_ns.size());
   if (rank_.advances.size() < all_have)
     violate("advances", rank_.advances.size(),
-            fmt::format("the table ends with V = {} though every worker has pushed {} iterations", rank_.advances.size(), all_have));
+            fmt::format("the table ends with V = {} though every worker has pushed {} iterations",
+                        rank_.advances.size(), all_have));
 }
 
 std::uint64_t ServerCheck::advances_before(std::uint64_t time_ns) const {
-  return static_cast<std::uint64_t>(std::lower_bound(advance_ns_.begin(), advance_ns_.end(), time_ns) - advance_ns_.begin());
+  return static_cast<std::uint64_t>(std::lower_bound(advance_ns_.begin(), advance_ns_.end(), time_ns) -
+                                    advance_ns_.begin());
 }
 std::uint64_t ServerCheck::advances_until(std::uint64_t time_ns) const {
-  return static_cast<std::uint64_t>(std::upper_bound(advance_ns_.begin(), advance_ns_.end(), time_ns) - advance_ns_.begin());
+  return static_cast<std::uint64_t>(std::upper_bound(advance_ns_.begin(), advance_ns_.end(), time_ns) -
+                                    advance_ns_.begin());
 }
 
 void ServerCheck::add_figures() {
-  ServerFigures figures{.index = rank_.index, .pushes = rank_.pushes.size(), .pulls = rank_.server_pulls.size(), .advances = rank_.advances.size()};
+  ServerFigures figures{.index = rank_.index,
+                        .pushes = rank_.pushes.size(),
+                        .pulls = rank_.server_pulls.size(),
+                        .advances = rank_.advances.size()};
   double staleness = 0;
   for (const auto& push : rank_.pushes) {
     figures.late += push.late != 0 ? 1 : 0;

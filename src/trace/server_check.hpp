@@ -12,8 +12,8 @@ namespace fluentps::trace {
 /// What a server has of one worker, by iteration.
 struct WorkerHistory {
   static constexpr std::uint64_t kNone = UINT64_MAX;
-  std::vector<std::uint64_t> pushed_ns;   ///< kNone: no push
-  std::vector<std::uint64_t> pull_row;    ///< row in /pulls, kNone: no pull
+  std::vector<std::uint64_t> pushed_ns;  ///< kNone: no push
+  std::vector<std::uint64_t> pull_row;   ///< row in /pulls, kNone: no pull
 };
 
 class ServerCheck {
@@ -44,7 +44,9 @@ class ServerCheck {
 
   std::uint64_t advances_before(std::uint64_t time_ns) const;
   std::uint64_t advances_until(std::uint64_t time_ns) const;
-  void violate(const char* table, std::uint64_t row, std::string text) { verification_.add(rank_, table, row, std::move(text)); }
+  void violate(const char* table, std::uint64_t row, std::string text) {
+    verification_.add(rank_, table, row, std::move(text));
+  }
   /// Feeds the pushes up to and including time_ns to the state.
   template <typename Then>
   void replay_until(std::uint64_t time_ns, ReplayState& state, std::size_t& next, const Then& then) const;
@@ -53,13 +55,13 @@ class ServerCheck {
   const Contract& contract_;
   Verification& verification_;
   std::vector<Stretch> stretches_;
-  std::vector<std::uint32_t> needed_;        ///< per stretch: pushes that move V with all workers there; 0: unknown
+  std::vector<std::uint32_t> needed_;  ///< per stretch: pushes that move V with all workers there; 0: unknown
   std::vector<WorkerHistory> histories_;
-  std::vector<std::size_t> good_;            ///< rows of /pushes that can be replayed
-  std::vector<std::uint64_t> push_ns_;       ///< of good_[k]; a dropped push has the time of the row before
+  std::vector<std::size_t> good_;       ///< rows of /pushes that can be replayed
+  std::vector<std::uint64_t> push_ns_;  ///< of good_[k]; a dropped push has the time of the row before
   std::vector<std::uint64_t> last_event_ns_;
   std::vector<std::uint64_t> advance_ns_;
-  std::vector<std::uint64_t> complete_ns_;   ///< per iteration: when the pushes needed were there
+  std::vector<std::uint64_t> complete_ns_;  ///< per iteration: when the pushes needed were there
 };
 
 template <typename Then>

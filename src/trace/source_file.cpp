@@ -25,7 +25,8 @@ SourceFile::SourceFile(const std::string& path) : path_(path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0)
     throw UsageError(fmt::format("trace file {} cannot be read: {}", path, std::strerror(errno)));
-  if (!S_ISREG(status.st_mode)) throw UsageError(fmt::format("{} is no file; give a trace file or the folder of a run", path));
+  if (!S_ISREG(status.st_mode))
+    throw UsageError(fmt::format("{} is no file; give a trace file or the folder of a run", path));
   // SWMR reading suits all: a writer at work, one that was killed (its marks stay in the file), and closed files.
   const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "H5Pcreate", path);
   check_hdf5(H5Pset_metadata_read_attempts(access.get(), kReadAttempts), "H5Pset_metadata_read_attempts", path);
@@ -63,7 +64,8 @@ void SourceTable::check_type(std::size_t row_bytes, const std::vector<std::strin
   constexpr std::size_t kLargestRow = 4096;
   const Handle type(H5Dget_type(dataset_.get()), H5Tclose);
   if (!type || H5Tget_class(type.get()) != H5T_COMPOUND) refuse("its rows have no fields");
-  if (H5Tget_size(type.get()) > kLargestRow || H5Tget_size(type.get()) * 4 < row_bytes) refuse("its rows have a strange size");
+  if (H5Tget_size(type.get()) > kLargestRow || H5Tget_size(type.get()) * 4 < row_bytes)
+    refuse("its rows have a strange size");
   for (const auto& field : fields) {
     const int index = H5Tget_member_index(type.get(), field.c_str());
     if (index < 0) refuse(fmt::format("the field {} is missing", field));

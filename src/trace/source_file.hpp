@@ -51,7 +51,8 @@ template <typename Row>
 class TableReader {
  public:
   TableReader(const SourceFile& file, hid_t group)
-      : table_(file, group, Table<Row>::kName, packed_size<Row>(), field_names()), type_(packed_type<Row>(file.path())) {}
+      : table_(file, group, Table<Row>::kName, packed_size<Row>(), field_names()),
+        type_(packed_type<Row>(file.path())) {}
 
   /// At most so many will come.
   std::uint64_t rows() const { return table_.rows(); }

@@ -21,7 +21,8 @@ struct Times {
 };
 
 /// Clocks differ by little (clock_offset_ns), which matters not here.
-void add_worker(const RankData& worker, Summary& summary, Times& times, std::uint64_t& first_ns, std::uint64_t& last_ns) {
+void add_worker(const RankData& worker, Summary& summary, Times& times, std::uint64_t& first_ns,
+                std::uint64_t& last_ns) {
   if (worker.iterations.empty()) return;
   std::uint64_t own_last_ns = 0;
   for (const auto& row : worker.iterations) {
@@ -43,7 +44,8 @@ void add_worker(const RankData& worker, Summary& summary, Times& times, std::uin
 void add_evaluations(const RankData& worker, Summary& summary) {
   for (const auto& row : worker.evaluations) {
     if (!summary.last_evaluation || row.iteration >= summary.last_evaluation->iteration) summary.last_evaluation = row;
-    if (!summary.best_evaluation || row.test_accuracy > summary.best_evaluation->test_accuracy) summary.best_evaluation = row;
+    if (!summary.best_evaluation || row.test_accuracy > summary.best_evaluation->test_accuracy)
+      summary.best_evaluation = row;
   }
 }
 
@@ -69,8 +71,8 @@ std::string byte_text(std::uint64_t bytes) {
 }
 
 std::string role_table(const RunData& run) {
-  auto text = fmt::format("{:>5}  {:<10} {:<16} {:>10} {:>8} {:>8} {:>9}  {}\n", "rank", "role", "host", "rows", "pulls", "delayed",
-                          "staleness", "trace");
+  auto text = fmt::format("{:>5}  {:<10} {:<16} {:>10} {:>8} {:>8} {:>9}  {}\n", "rank", "role", "host", "rows",
+                          "pulls", "delayed", "staleness", "trace");
   for (const auto& rank : run.ranks) {
     Summary own;
     const double staleness = add_server(rank, own);
@@ -79,7 +81,8 @@ std::string role_table(const RunData& run) {
                         rank.server ? rank.pushes.size() : rank.iterations.size(),
                         rank.server ? rank.server_pulls.size() : rank.worker_pulls.size());
     if (rank.server)
-      text += fmt::format("{:>8} {:>9.3f}", own.delayed, own.pushes > 0 ? staleness / static_cast<double>(own.pushes) : 0.0);
+      text += fmt::format("{:>8} {:>9.3f}", own.delayed,
+                          own.pushes > 0 ? staleness / static_cast<double>(own.pushes) : 0.0);
     else
       text += fmt::format("{:>8} {:>9}", "", "");
     text += fmt::format("  {}\n", rank.done ? "closed" : "open");
@@ -91,8 +94,8 @@ std::string evaluation_text(const Summary& summary) {
   if (!summary.last_evaluation) return "";
   const auto& last = *summary.last_evaluation;
   const auto& best = *summary.best_evaluation;
-  return fmt::format("accuracy      {:.4f} at iteration {} (best {:.4f} at {}), test loss {:.4f}\n", last.test_accuracy, last.iteration,
-                     best.test_accuracy, best.iteration, last.test_loss);
+  return fmt::format("accuracy      {:.4f} at iteration {} (best {:.4f} at {}), test loss {:.4f}\n", last.test_accuracy,
+                     last.iteration, best.test_accuracy, best.iteration, last.test_loss);
 }
 
 }  // namespace
@@ -115,7 +118,8 @@ Summary summarize(const RunData& run) {
   }
   if (summary.pushes > 0) summary.staleness_mean = staleness / static_cast<double>(summary.pushes);
   if (last_ns > first_ns) summary.seconds = static_cast<double>(last_ns - first_ns) / kSecond_ns;
-  if (summary.seconds > 0) summary.iterations_per_s = static_cast<double>(summary.iterations) / summary.workers / summary.seconds;
+  if (summary.seconds > 0)
+    summary.iterations_per_s = static_cast<double>(summary.iterations) / summary.workers / summary.seconds;
   if (times.all > 0) {
     summary.compute_share = times.compute / times.all;
     summary.push_share = times.push / times.all;
@@ -128,16 +132,18 @@ Summary summarize(const RunData& run) {
 
 std::string to_text(const RunData& run, const Summary& s) {
   const auto& a = run.attributes;
-  auto text = fmt::format("run           {}{}\n", value_of(a, "run_id", "?"), s.done ? "" : "  (not closed by all ranks: running, or crashed)");
+  auto text = fmt::format("run           {}{}\n", value_of(a, "run_id", "?"),
+                          s.done ? "" : "  (not closed by all ranks: running, or crashed)");
   text += fmt::format("trace         {}\n", run.path);
   text += fmt::format("begun         {}   git {}\n", value_of(a, "origin_utc", "?"), value_of(a, "git", "?"));
-  text += fmt::format("sync          {} ({}), {}, transport {}\n", value_of(a, "sync", "?"), value_of(a, "release", "?"),
-                      value_of(a, "coordination", "?"), value_of(a, "transport", "?"));
+  text += fmt::format("sync          {} ({}), {}, transport {}\n", value_of(a, "sync", "?"),
+                      value_of(a, "release", "?"), value_of(a, "coordination", "?"), value_of(a, "transport", "?"));
   text += fmt::format("command       {}\n\n{}\n", value_of(a, "argv", "?"), role_table(run));
-  text += fmt::format("iterations/s  {:.3f} per worker ({} iterations of {} workers in {:.3f} s)\n", s.iterations_per_s, s.iterations,
-                      s.workers, s.seconds);
-  text += fmt::format("time          compute {:.1f} %, push {:.1f} %, wait {:.1f} %, pull {:.1f} %, other {:.1f} %\n", 100 * s.compute_share,
-                      100 * s.push_share, 100 * s.wait_share, 100 * s.pull_share, 100 * s.other_share);
+  text += fmt::format("iterations/s  {:.3f} per worker ({} iterations of {} workers in {:.3f} s)\n", s.iterations_per_s,
+                      s.iterations, s.workers, s.seconds);
+  text += fmt::format("time          compute {:.1f} %, push {:.1f} %, wait {:.1f} %, pull {:.1f} %, other {:.1f} %\n",
+                      100 * s.compute_share, 100 * s.push_share, 100 * s.wait_share, 100 * s.pull_share,
+                      100 * s.other_share);
   text += fmt::format("bytes         {} pushed and pulled\n", byte_text(s.bytes));
   text += fmt::format("pulls         {} answered, {} delayed (DPRs)\n", s.pulls, s.delayed);
   text += fmt::format("pushes        {}, {} late, {} dropped\n", s.pushes, s.late, s.dropped);
@@ -149,8 +155,8 @@ std::string to_text(const RunData& run, const Summary& s) {
 }
 
 std::string to_line(const Summary& s) {
-  auto text = fmt::format("{:.1f} s: {} iterations, {:.2f}/s per worker, {} DPRs, staleness {:.3f} (max {})", s.seconds, s.iterations,
-                          s.iterations_per_s, s.delayed, s.staleness_mean, s.staleness_max);
+  auto text = fmt::format("{:.1f} s: {} iterations, {:.2f}/s per worker, {} DPRs, staleness {:.3f} (max {})", s.seconds,
+                          s.iterations, s.iterations_per_s, s.delayed, s.staleness_mean, s.staleness_max);
   if (s.last_loss) text += fmt::format(", loss {:.5g}", *s.last_loss);
   if (s.last_evaluation) text += fmt::format(", accuracy {:.4f}", s.last_evaluation->test_accuracy);
   return text;

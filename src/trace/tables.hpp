@@ -1,7 +1,8 @@
 /// The tables of a trace, each described once: name, rows per chunk, fields. HDF5 types, packing and reading follow.
 ///
-/// On disk a row is packed: its fields in this order, without gaps, little-endian as the machine has them. In memory the
-/// compiler pads; packing at once spares HDF5's field-by-field conversion and keeps undefined bytes out of the files.
+/// On disk a row is packed: its fields in this order, without gaps, little-endian as the machine has them. In memory
+/// the compiler pads; packing at once spares HDF5's field-by-field conversion and keeps undefined bytes out of the
+/// files.
 #pragma once
 
 #include <array>
@@ -27,10 +28,15 @@ struct Table<IterationRow> {
   using R = IterationRow;
   static constexpr const char* kName = "iterations";
   static constexpr std::size_t kChunkRows = 2048;
-  static constexpr auto kFields =
-      std::tuple{Field{"iteration", &R::iteration}, Field{"begin_ns", &R::begin_ns}, Field{"compute_ns", &R::compute_ns},
-                 Field{"push_ns", &R::push_ns},     Field{"wait_ns", &R::wait_ns},   Field{"pull_ns", &R::pull_ns},
-                 Field{"loss", &R::loss},           Field{"lr", &R::lr},             Field{"bytes", &R::bytes}};
+  static constexpr auto kFields = std::tuple{Field{"iteration", &R::iteration},
+                                             Field{"begin_ns", &R::begin_ns},
+                                             Field{"compute_ns", &R::compute_ns},
+                                             Field{"push_ns", &R::push_ns},
+                                             Field{"wait_ns", &R::wait_ns},
+                                             Field{"pull_ns", &R::pull_ns},
+                                             Field{"loss", &R::loss},
+                                             Field{"lr", &R::lr},
+                                             Field{"bytes", &R::bytes}};
 };
 
 template <>
@@ -58,10 +64,13 @@ struct Table<PushRow> {
   using R = PushRow;
   static constexpr const char* kName = "pushes";
   static constexpr std::size_t kChunkRows = 2048;
-  static constexpr auto kFields =
-      std::tuple{Field{"worker", &R::worker},         Field{"iteration", &R::iteration}, Field{"arrive_ns", &R::arrive_ns},
-                 Field{"applied_ns", &R::applied_ns}, Field{"bytes", &R::bytes},         Field{"staleness", &R::staleness},
-                 Field{"late", &R::late}};
+  static constexpr auto kFields = std::tuple{Field{"worker", &R::worker},
+                                             Field{"iteration", &R::iteration},
+                                             Field{"arrive_ns", &R::arrive_ns},
+                                             Field{"applied_ns", &R::applied_ns},
+                                             Field{"bytes", &R::bytes},
+                                             Field{"staleness", &R::staleness},
+                                             Field{"late", &R::late}};
 };
 
 template <>
@@ -69,10 +78,10 @@ struct Table<ServerPullRow> {
   using R = ServerPullRow;
   static constexpr const char* kName = "pulls";
   static constexpr std::size_t kChunkRows = 2048;
-  static constexpr auto kFields = std::tuple{
-      Field{"worker", &R::worker},       Field{"iteration", &R::iteration}, Field{"request_ns", &R::request_ns},
-      Field{"answer_ns", &R::answer_ns}, Field{"v_request", &R::v_request}, Field{"v_answer", &R::v_answer},
-      Field{"delayed", &R::delayed}};
+  static constexpr auto kFields = std::tuple{Field{"worker", &R::worker},         Field{"iteration", &R::iteration},
+                                             Field{"request_ns", &R::request_ns}, Field{"answer_ns", &R::answer_ns},
+                                             Field{"v_request", &R::v_request},   Field{"v_answer", &R::v_answer},
+                                             Field{"delayed", &R::delayed}};
 };
 
 template <>

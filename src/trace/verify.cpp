@@ -14,7 +14,8 @@ namespace fluentps::trace {
 namespace {
 
 /// Workers that keep no /iterations: their servers must at least agree.
-void compare_servers(const RankData& worker, const std::vector<const ServerCheck*>& servers, Verification& verification) {
+void compare_servers(const RankData& worker, const std::vector<const ServerCheck*>& servers,
+                     Verification& verification) {
   if (!worker.done || !worker.iterations.empty()) return;
   std::size_t most = 0;
   for (const auto* each : servers)
@@ -73,20 +74,23 @@ void check_bytes(const RunData& run, const Contract& contract, Verification& ver
     bytes += each->pushes.front().bytes;
     ++known;
   }
-  if (contract.parameters() == 0 || known != contract.servers() || bytes == contract.parameters() * sizeof(float)) return;
+  if (contract.parameters() == 0 || known != contract.servers() || bytes == contract.parameters() * sizeof(float))
+    return;
   verification.add(*run.servers().front(), "pushes", 0,
-                   fmt::format("one push to all servers has {} bytes where {} parameters have {}", bytes, contract.parameters(),
-                               contract.parameters() * sizeof(float)));
+                   fmt::format("one push to all servers has {} bytes where {} parameters have {}", bytes,
+                               contract.parameters(), contract.parameters() * sizeof(float)));
 }
 
 void note_gaps(const RunData& run, const Contract& contract, Verification& verification) {
   if (run.servers().size() < contract.servers() || run.workers().size() < contract.workers())
-    verification.weak.push_back(fmt::format("the traces of {} of {} servers and {} of {} workers are at hand", run.servers().size(),
-                                            contract.servers(), run.workers().size(), contract.workers()));
+    verification.weak.push_back(fmt::format("the traces of {} of {} servers and {} of {} workers are at hand",
+                                            run.servers().size(), contract.servers(), run.workers().size(),
+                                            contract.workers()));
   const auto open = std::count_if(run.ranks.begin(), run.ranks.end(), [](const auto& each) { return !each.done; });
   if (open > 0)
-    verification.weak.push_back(fmt::format("{} of {} ranks have not closed their traces; missing rows at the end are no violation",
-                                            open, run.ranks.size()));
+    verification.weak.push_back(
+        fmt::format("{} of {} ranks have not closed their traces; missing rows at the end are no violation", open,
+                    run.ranks.size()));
   for (const auto& note : run.notes) verification.weak.push_back(note);
 }
 
@@ -129,21 +133,23 @@ std::string to_text(const Verification& v, std::size_t most_lines) {
   std::string text;
   for (const auto& each : v.proved) text += fmt::format("checked    {}\n", each);
   for (const auto& each : v.weak) text += fmt::format("not proved {}\n", each);
-  text += fmt::format("\n{:>6} {:>9} {:>9} {:>9} {:>6} {:>7} {:>8} {:>10} {:>6} {:>13} {:>12}\n", "server", "pushes", "pulls", "V",
-                      "late", "dropped", "delayed", "staleness", "max", "delay mean ms", "delay max ms");
+  text += fmt::format("\n{:>6} {:>9} {:>9} {:>9} {:>6} {:>7} {:>8} {:>10} {:>6} {:>13} {:>12}\n", "server", "pushes",
+                      "pulls", "V", "late", "dropped", "delayed", "staleness", "max", "delay mean ms", "delay max ms");
   for (const auto& s : v.servers)
-    text += fmt::format("{:>6} {:>9} {:>9} {:>9} {:>6} {:>7} {:>8} {:>10.3f} {:>6} {:>13.3f} {:>12.3f}\n", s.index, s.pushes, s.pulls,
-                        s.advances, s.late, s.dropped, s.delayed, s.staleness_mean, s.staleness_max, s.delay_mean_ns * 1e-6,
-                        static_cast<double>(s.delay_max_ns) * 1e-6);
-  text += fmt::format("\n{:>6} {:>10} {:>9} {:>8} {:>10} {:>6} {:>13} {:>12}\n", "worker", "iterations", "pulls", "delayed", "staleness",
-                      "max", "delay mean ms", "delay max ms");
+    text += fmt::format("{:>6} {:>9} {:>9} {:>9} {:>6} {:>7} {:>8} {:>10.3f} {:>6} {:>13.3f} {:>12.3f}\n", s.index,
+                        s.pushes, s.pulls, s.advances, s.late, s.dropped, s.delayed, s.staleness_mean, s.staleness_max,
+                        s.delay_mean_ns * 1e-6, static_cast<double>(s.delay_max_ns) * 1e-6);
+  text += fmt::format("\n{:>6} {:>10} {:>9} {:>8} {:>10} {:>6} {:>13} {:>12}\n", "worker", "iterations", "pulls",
+                      "delayed", "staleness", "max", "delay mean ms", "delay max ms");
   for (const auto& w : v.workers)
-    text += fmt::format("{:>6} {:>10} {:>9} {:>8} {:>10.3f} {:>6} {:>13.3f} {:>12.3f}\n", w.index, w.iterations, w.pulls, w.delayed,
-                        w.staleness_mean, w.staleness_max, w.delay_mean_ns * 1e-6, static_cast<double>(w.delay_max_ns) * 1e-6);
+    text += fmt::format("{:>6} {:>10} {:>9} {:>8} {:>10.3f} {:>6} {:>13.3f} {:>12.3f}\n", w.index, w.iterations,
+                        w.pulls, w.delayed, w.staleness_mean, w.staleness_max, w.delay_mean_ns * 1e-6,
+                        static_cast<double>(w.delay_max_ns) * 1e-6);
   text += '\n';
   const auto shown = std::min(most_lines, v.violations.size());
   for (std::size_t k = 0; k < shown; ++k)
-    text += fmt::format("VIOLATION  {} /{} row {}: {}\n", v.violations[k].rank, v.violations[k].table, v.violations[k].row, v.violations[k].text);
+    text += fmt::format("VIOLATION  {} /{} row {}: {}\n", v.violations[k].rank, v.violations[k].table,
+                        v.violations[k].row, v.violations[k].text);
   if (v.violation_count > shown) text += fmt::format("... and {} more violations\n", v.violation_count - shown);
   if (!v.holds())
     text += fmt::format("NOT verified: {} violations\n", v.violation_count);

@@ -22,9 +22,9 @@ struct ServerFigures {
   std::uint32_t index = 0;
   std::uint64_t pushes = 0, pulls = 0, advances = 0;
   std::uint64_t late = 0, dropped = 0, delayed = 0;
-  double staleness_mean = 0;       ///< of the pushes
+  double staleness_mean = 0;  ///< of the pushes
   std::uint32_t staleness_max = 0;
-  double delay_mean_ns = 0;        ///< of the delayed pulls, request to answer
+  double delay_mean_ns = 0;  ///< of the delayed pulls, request to answer
   std::uint64_t delay_max_ns = 0;
 };
 

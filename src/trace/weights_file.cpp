@@ -11,9 +11,9 @@ namespace {
 
 void write_tensor(hid_t file, const TensorSpec& tensor, const float* values, hid_t links, const std::string& path) {
   const std::vector<hsize_t> shape(tensor.shape.begin(), tensor.shape.end());
-  const Handle space(shape.empty() ? H5Screate(H5S_SCALAR)
-                                   : H5Screate_simple(static_cast<int>(shape.size()), shape.data(), nullptr),
-                     H5Sclose, "H5Screate_simple", path);
+  const Handle space(
+      shape.empty() ? H5Screate(H5S_SCALAR) : H5Screate_simple(static_cast<int>(shape.size()), shape.data(), nullptr),
+      H5Sclose, "H5Screate_simple", path);
   const Handle dataset(
       H5Dcreate2(file, tensor.name.c_str(), H5T_NATIVE_FLOAT, space.get(), links, H5P_DEFAULT, H5P_DEFAULT), H5Dclose,
       "H5Dcreate2", path);

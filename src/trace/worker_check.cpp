@@ -24,7 +24,9 @@ class WorkerCheck {
   }
 
  private:
-  void violate(const char* table, std::uint64_t row, std::string text) { verification_.add(rank_, table, row, std::move(text)); }
+  void violate(const char* table, std::uint64_t row, std::string text) {
+    verification_.add(rank_, table, row, std::move(text));
+  }
   void check_iterations();
   void check_pulls();
   void check_times(std::uint64_t row);
@@ -59,7 +61,9 @@ void WorkerCheck::check_pulls() {
     }
     auto& seen = seen_[pull.server];
     if (pull.iteration < seen.size()) {
-      violate("pulls", row, fmt::format("iteration {} of server {} was pulled before, or a later one was", pull.iteration, pull.server));
+      violate(
+          "pulls", row,
+          fmt::format("iteration {} of server {} was pulled before, or a later one was", pull.iteration, pull.server));
       continue;
     }
     check_times(row);
@@ -76,7 +80,9 @@ void WorkerCheck::check_pulls() {
 void WorkerCheck::check_times(std::uint64_t row) {
   const auto& pull = rank_.worker_pulls[row];
   if (pull.request_ns > pull.grant_ns || pull.grant_ns > pull.done_ns)
-    violate("pulls", row, fmt::format("request {} ns, grant {} ns, done {} ns are not in order", pull.request_ns, pull.grant_ns, pull.done_ns));
+    violate("pulls", row,
+            fmt::format("request {} ns, grant {} ns, done {} ns are not in order", pull.request_ns, pull.grant_ns,
+                        pull.done_ns));
   if (pull.iteration < rank_.iterations.size() && pull.request_ns < rank_.iterations[pull.iteration].begin_ns)
     violate("pulls", row, fmt::format("asked at {} ns, before its iteration began", pull.request_ns));
 }
@@ -95,17 +101,20 @@ void WorkerCheck::match(std::uint64_t row) {
   }
   const auto v = server->rank().server_pulls[theirs[pull.iteration]].v_answer;
   if (v != pull.v)
-    violate("pulls", row, fmt::format("V = {} where {} answered iteration {} at V = {}", pull.v, server->rank().name, pull.iteration, v));
+    violate(
+        "pulls", row,
+        fmt::format("V = {} where {} answered iteration {} at V = {}", pull.v, server->rank().name, pull.iteration, v));
 }
 
-/// Both have closed their traces: then the server has applied every push of the worker, and the worker has every answer.
+/// Both have closed their traces: then the server has applied every push of the worker, and the worker has every
+/// answer.
 void WorkerCheck::compare(const ServerCheck& server, std::uint32_t m) {
   if (!rank_.done || !server.rank().done || rank_.index >= contract_.workers()) return;
   const auto& history = server.history(rank_.index);
   if (!rank_.iterations.empty() && history.pushed_ns.size() != rank_.iterations.size())
     verification_.add(server.rank(), "pushes", server.rank().pushes.size(),
-                      fmt::format("{} pushes of worker {}, which has done {} iterations", history.pushed_ns.size(), rank_.index,
-                                  rank_.iterations.size()));
+                      fmt::format("{} pushes of worker {}, which has done {} iterations", history.pushed_ns.size(),
+                                  rank_.index, rank_.iterations.size()));
   for (std::uint64_t i = 0; i < history.pull_row.size(); ++i)
     if (history.pull_row[i] != kNone && (i >= seen_[m].size() || !seen_[m][i]))
       verification_.add(server.rank(), "pulls", history.pull_row[i],

@@ -29,7 +29,8 @@ void WorkerTrace::maybe_flush(std::int64_t now_ns) { file_->maybe_flush(now_ns);
 void WorkerTrace::flush() { file_->flush(); }
 void WorkerTrace::close() { file_->close(); }
 
-ServerTrace::ServerTrace(const WriterOptions& options) : file_(make_file<PushRow, ServerPullRow, AdvanceRow>(options)) {}
+ServerTrace::ServerTrace(const WriterOptions& options)
+    : file_(make_file<PushRow, ServerPullRow, AdvanceRow>(options)) {}
 ServerTrace::~ServerTrace() = default;
 void ServerTrace::add(const PushRow& row) { file_->add(kPushes, row); }
 void ServerTrace::add(const ServerPullRow& row) { file_->add(kServerPulls, row); }

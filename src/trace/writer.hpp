@@ -15,10 +15,10 @@ namespace fluentps::trace {
 using Attributes = std::vector<std::pair<std::string, std::string>>;
 
 struct WriterOptions {
-  std::string path;               ///< of the new file; must not exist
+  std::string path;                       ///< of the new file; must not exist
   std::int64_t flush_ns = 2'000'000'000;  ///< rows older than this are on disk (0: every row at once)
-  Attributes attributes;          ///< strings
-  std::int64_t clock_offset_ns = 0;  ///< this rank's clock minus rank 0's
+  Attributes attributes;                  ///< strings
+  std::int64_t clock_offset_ns = 0;       ///< this rank's clock minus rank 0's
 };
 
 class RankFile;  // the HDF5 side, private to the room

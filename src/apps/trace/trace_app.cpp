@@ -9,7 +9,7 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <functional>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -95,15 +95,19 @@ constexpr std::array<Command, 6> kCommands = {{
 }};
 
 std::string help_text(const po::options_description& described) {
-  std::string text = "fluentps-trace COMMAND RUN [options]\nRUN is a folder below results/, a run.h5 or the file of one rank.\n\nCommands:\n";
+  std::string text =
+      "fluentps-trace COMMAND RUN [options]\nRUN is a folder below results/, a run.h5 or the file of one "
+      "rank.\n\nCommands:\n";
   for (const auto& each : kCommands) text += fmt::format("  {:<8} {}\n", each.name, each.help);
   std::ostringstream options;
   options << described;
-  return text + "\n" + options.str() + "\nExit: 0 done, 2 usage or unreadable trace, 3 verify found a violation, or writing failed.\n";
+  return text + "\n" + options.str() +
+         "\nExit: 0 done, 2 usage or unreadable trace, 3 verify found a violation, or writing failed.\n";
 }
 
 const Command& find_command(const std::string& name) {
-  const auto found = std::find_if(kCommands.begin(), kCommands.end(), [&](const Command& each) { return each.name == name; });
+  const auto found =
+      std::find_if(kCommands.begin(), kCommands.end(), [&](const Command& each) { return each.name == name; });
   if (found != kCommands.end()) return *found;
   std::string names;
   for (const auto& each : kCommands) names += fmt::format("{}{}", names.empty() ? "" : ", ", each.name);
@@ -111,14 +115,13 @@ const Command& find_command(const std::string& name) {
                                 : fmt::format("unknown command '{}'; use one of {}", name, names));
 }
 
-}  // namespace
-
-int run_trace_command(int argc, char** argv) {
+/// Empty where help or version was asked for, and printed.
+std::optional<Options> parse(int argc, char** argv) {
   Options options;
   po::options_description described("Options");
-  described.add_options()("help,h", "this text")("version", "what this program was built from")  //
-      ("output,o", po::value(&options.output)->value_name("FILE"), "export: the file; default trace.json in the folder of the run")  //
-      ("every", po::value(&options.every_s)->value_name("S"), "watch: seconds between two lines (2)")  //
+  described.add_options()("help,h", "this text")("version", "what this program was built from")                    //
+      ("output,o", po::value(&options.output)->value_name("FILE"), "export: the file; default trace.json in RUN")  //
+      ("every", po::value(&options.every_s)->value_name("S"), "watch: seconds between two lines (2)")              //
       ("lines", po::value(&options.lines)->value_name("N"), "verify: violations shown at most (50)");
   po::options_description all;
   all.add(described).add_options()("command", po::value(&options.command))("run", po::value(&options.run));
@@ -131,18 +134,22 @@ int run_trace_command(int argc, char** argv) {
   } catch (const po::error& error) {
     throw UsageError(fmt::format("{}; see fluentps-trace --help", error.what()));
   }
-  if (given.count("help") > 0) {
-    fmt::print("{}", help_text(described));
-    return kExitDone;
-  }
-  if (given.count("version") > 0) {
-    fmt::print("{}", trace::version_text());
-    return kExitDone;
-  }
-  const auto& command = find_command(options.command);
-  if (options.run.empty()) throw UsageError(fmt::format("{} needs a run: its folder below results/, or a trace file", command.name));
+  if (given.count("help") > 0) fmt::print("{}", help_text(described));
+  if (given.count("version") > 0) fmt::print("{}", trace::version_text());
+  if (given.count("help") + given.count("version") > 0) return std::nullopt;
   if (!(options.every_s > 0)) throw UsageError(fmt::format("--every is {}; it must be more than 0", options.every_s));
-  return command.run(options);
+  return options;
+}
+
+}  // namespace
+
+int run_trace_command(int argc, char** argv) {
+  const auto options = parse(argc, argv);
+  if (!options) return kExitDone;
+  const auto& command = find_command(options->command);
+  if (options->run.empty())
+    throw UsageError(fmt::format("{} needs a run: its folder below results/, or a trace file", command.name));
+  return command.run(*options);
 }
 
 }  // namespace fluentps::app

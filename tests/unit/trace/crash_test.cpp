@@ -29,7 +29,8 @@ void expect_right(const RankData& rank, std::uint64_t flushed, const char* when)
   SCOPED_TRACE(when);
   EXPECT_GE(rank.iterations.size(), flushed);
   EXPECT_GE(rank.worker_pulls.size(), 3 * flushed);
-  for (std::uint32_t i = 0; i < rank.iterations.size(); ++i) ASSERT_TRUE(equal(rank.iterations[i], iteration_row(i))) << i;
+  for (std::uint32_t i = 0; i < rank.iterations.size(); ++i)
+    ASSERT_TRUE(equal(rank.iterations[i], iteration_row(i))) << i;
   for (std::uint32_t i = 0; i < rank.worker_pulls.size(); ++i)
     ASSERT_TRUE(equal(rank.worker_pulls[i], worker_pull_row(i))) << i;
 }
@@ -65,7 +66,8 @@ TEST(Crash, KilledWriterLeavesEveryFlushedRow) {
     EXPECT_GE(plain, 0) << "other programs cannot open the merged file";
     H5Fclose(plain);
   }
-  std::printf("%d writers killed, %llu iterations covered by their flushes\n", kKills, static_cast<unsigned long long>(total));
+  std::printf("%d writers killed, %llu iterations covered by their flushes\n", kKills,
+              static_cast<unsigned long long>(total));
 }
 
 TEST(Crash, ReaderSeesAGrowingPrefix) {

@@ -47,11 +47,13 @@ TEST(Reader, ForeignFilesAreRefused) {
   std::mt19937 random(1);
   std::string noise(10'000, '\0');
   for (auto& each : noise) each = static_cast<char>(random());
-  for (const auto& bytes : {std::string(), std::string("a text\n"), noise, std::string("\211HDF\r\n\032\n"), "\211HDF\r\n\032\n" + noise}) {
+  for (const auto& bytes :
+       {std::string(), std::string("a text\n"), noise, std::string("\211HDF\r\n\032\n"), "\211HDF\r\n\032\n" + noise}) {
     write_bytes(path, bytes);
     EXPECT_NE(refusal(path).find(path), std::string::npos) << bytes.size() << " bytes";
   }
-  EXPECT_NE(refusal("/nowhere").find("/nowhere cannot be read: No such file"), std::string::npos) << refusal("/nowhere");
+  EXPECT_NE(refusal("/nowhere").find("/nowhere cannot be read: No such file"), std::string::npos)
+      << refusal("/nowhere");
   EXPECT_NE(refusal("/dev/null").find("is no file"), std::string::npos);
   const TempDir empty;
   EXPECT_NE(refusal(empty.path()).find("holds no trace"), std::string::npos);
@@ -74,7 +76,8 @@ TEST(Reader, TruncatedFilesAreRefusedOrRight) {
     write_bytes(path, whole.substr(0, size));
     try {
       const auto rank = load_run(path).ranks.at(0);
-      for (std::uint32_t i = 0; i < rank.iterations.size(); ++i) ASSERT_TRUE(equal(rank.iterations[i], iteration_row(i))) << size;
+      for (std::uint32_t i = 0; i < rank.iterations.size(); ++i)
+        ASSERT_TRUE(equal(rank.iterations[i], iteration_row(i))) << size;
     } catch (const UsageError&) {
       ++refused;
     }
@@ -91,7 +94,8 @@ TEST(Reader, DamagedFilesDoNotCrashOrHang) {
     std::mt19937 random(5);
     for (int k = 0; k < 300; ++k) {
       auto bytes = whole;
-      for (int flips = 0; flips < 4; ++flips) bytes[random() % (k % 2 == 0 ? 8192 : bytes.size())] = static_cast<char>(random());
+      for (int flips = 0; flips < 4; ++flips)
+        bytes[random() % (k % 2 == 0 ? 8192 : bytes.size())] = static_cast<char>(random());
       write_bytes(path, bytes);
       try {
         load_run(path);
@@ -114,7 +118,8 @@ TEST(Reader, ClaimedRowsAreCheckedBeforeAllocation) {
   ASSERT_GE(H5Dset_extent(table, &rows), 0);
   H5Dclose(table);
   H5Fclose(file);
-  EXPECT_NE(refusal(path).find("it claims 1000000000000000 rows where the file has room for"), std::string::npos) << refusal(path);
+  EXPECT_NE(refusal(path).find("it claims 1000000000000000 rows where the file has room for"), std::string::npos)
+      << refusal(path);
 }
 
 /// Room that was made for rows which never came: they are left out, and it is said.
@@ -139,7 +144,8 @@ TEST(Reader, WrongTablesAreNamed) {
   hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
   H5Ldelete(file, "/pulls", H5P_DEFAULT);
   H5Fclose(file);
-  EXPECT_NE(refusal(path).find("table pulls of trace file " + path + ": it is missing"), std::string::npos) << refusal(path);
+  EXPECT_NE(refusal(path).find("table pulls of trace file " + path + ": it is missing"), std::string::npos)
+      << refusal(path);
   file = H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
   const hsize_t rows = 4;
   const hid_t space = H5Screate_simple(1, &rows, nullptr);

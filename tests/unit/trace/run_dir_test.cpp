@@ -48,12 +48,14 @@ TEST(RunDir, DefaultIdIsTimeAndModel) {
       << default_run_id("synthetic:params=5");
   EXPECT_TRUE(std::regex_match(default_run_id(""), std::regex("[0-9]{8}T[0-9]{6}Z")));
   const TempDir dir;
-  EXPECT_TRUE(std::regex_search(create_run_dir(dir.path(), "", "resnet56"), std::regex("/[0-9]{8}T[0-9]{6}Z-resnet56$")));
+  EXPECT_TRUE(
+      std::regex_search(create_run_dir(dir.path(), "", "resnet56"), std::regex("/[0-9]{8}T[0-9]{6}Z-resnet56$")));
 }
 
 TEST(RunDir, BadPlacesAndNamesAreUsageErrors) {
   const TempDir dir;
-  for (const auto& id : std::vector<std::string>{".", "..", "a/b", "/a", std::string(300, 'x')}) EXPECT_THROW(create_run_dir(dir.path(), id), UsageError) << id;
+  for (const auto& id : std::vector<std::string>{".", "..", "a/b", "/a", std::string(300, 'x')})
+    EXPECT_THROW(create_run_dir(dir.path(), id), UsageError) << id;
   std::ofstream(dir.file("file")) << "no folder";
   try {
     create_run_dir(dir.file("file"), "a");
@@ -86,7 +88,8 @@ TEST(Provenance, NamesWhatTheTraceComesFrom) {
   EXPECT_EQ(value_of(attributes, "environment").find("SECRET"), std::string::npos);
   EXPECT_NE(value_of(attributes, "versions").find("HDF5 1."), std::string::npos);
   EXPECT_NE(value_of(attributes, "argv").find("unit-trace"), std::string::npos);
-  EXPECT_TRUE(std::regex_match(value_of(attributes, "origin_utc"), std::regex("\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z")));
+  EXPECT_TRUE(std::regex_match(value_of(attributes, "origin_utc"),
+                               std::regex("\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z")));
 }
 
 }  // namespace

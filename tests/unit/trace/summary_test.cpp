@@ -22,9 +22,24 @@ RunData small_run() {
   auto& worker0 = run.ranks[0];
   worker0.name = "rank-0000";
   worker0.done = true;
-  worker0.iterations = {
-      {.iteration = 0, .begin_ns = 0, .compute_ns = 5 * kMs, .push_ns = 2 * kMs, .wait_ns = 2 * kMs, .pull_ns = 1 * kMs, .loss = 2, .lr = 1, .bytes = 100},
-      {.iteration = 1, .begin_ns = 20 * kMs, .compute_ns = 5 * kMs, .push_ns = 2 * kMs, .wait_ns = 2 * kMs, .pull_ns = 1 * kMs, .loss = 1.5F, .lr = 1, .bytes = 100}};
+  worker0.iterations = {{.iteration = 0,
+                         .begin_ns = 0,
+                         .compute_ns = 5 * kMs,
+                         .push_ns = 2 * kMs,
+                         .wait_ns = 2 * kMs,
+                         .pull_ns = 1 * kMs,
+                         .loss = 2,
+                         .lr = 1,
+                         .bytes = 100},
+                        {.iteration = 1,
+                         .begin_ns = 20 * kMs,
+                         .compute_ns = 5 * kMs,
+                         .push_ns = 2 * kMs,
+                         .wait_ns = 2 * kMs,
+                         .pull_ns = 1 * kMs,
+                         .loss = 1.5F,
+                         .lr = 1,
+                         .bytes = 100}};
   worker0.evaluations = {{.iteration = 1, .time_ns = 1, .test_loss = 3, .test_accuracy = 0.75F},
                          {.iteration = 2, .time_ns = 2, .test_loss = 2, .test_accuracy = 0.5F}};
   auto& worker1 = run.ranks[1];
@@ -32,19 +47,36 @@ RunData small_run() {
   worker1.rank = 1;
   worker1.index = 1;
   worker1.done = true;
-  worker1.iterations = {{.iteration = 0, .begin_ns = 10 * kMs, .compute_ns = 10 * kMs, .push_ns = 0, .wait_ns = 30 * kMs, .pull_ns = 0, .loss = 9, .lr = 1, .bytes = 50}};
-  worker1.worker_pulls = {{.iteration = 0, .server = 0, .request_ns = 20 * kMs, .grant_ns = 49 * kMs, .done_ns = 50 * kMs, .v = 0}};
+  worker1.iterations = {{.iteration = 0,
+                         .begin_ns = 10 * kMs,
+                         .compute_ns = 10 * kMs,
+                         .push_ns = 0,
+                         .wait_ns = 30 * kMs,
+                         .pull_ns = 0,
+                         .loss = 9,
+                         .lr = 1,
+                         .bytes = 50}};
+  worker1.worker_pulls = {
+      {.iteration = 0, .server = 0, .request_ns = 20 * kMs, .grant_ns = 49 * kMs, .done_ns = 50 * kMs, .v = 0}};
   auto& server = run.ranks[2];
   server.name = "rank-0002";
   server.rank = 2;
   server.server = true;
   server.done = true;
   server.attributes = {{"host", "node\"7\""}, {"clock_offset_ns", "1000"}};
-  server.pushes = {{.worker = 0, .iteration = 0, .arrive_ns = 6000, .applied_ns = 7000, .bytes = 50, .staleness = 0, .late = 0},
-                   {.worker = 0, .iteration = 1, .arrive_ns = 8000, .applied_ns = 9000, .bytes = 50, .staleness = 3, .late = 1},
-                   {.worker = 1, .iteration = 0, .arrive_ns = 9000, .applied_ns = 0, .bytes = 50, .staleness = 0, .late = 1}};
-  server.server_pulls = {{.worker = 0, .iteration = 0, .request_ns = 7000, .answer_ns = 7000, .v_request = 0, .v_answer = 0, .delayed = 0},
-                         {.worker = 0, .iteration = 1, .request_ns = 9000, .answer_ns = 11000, .v_request = 0, .v_answer = 1, .delayed = 1}};
+  server.pushes = {
+      {.worker = 0, .iteration = 0, .arrive_ns = 6000, .applied_ns = 7000, .bytes = 50, .staleness = 0, .late = 0},
+      {.worker = 0, .iteration = 1, .arrive_ns = 8000, .applied_ns = 9000, .bytes = 50, .staleness = 3, .late = 1},
+      {.worker = 1, .iteration = 0, .arrive_ns = 9000, .applied_ns = 0, .bytes = 50, .staleness = 0, .late = 1}};
+  server.server_pulls = {
+      {.worker = 0, .iteration = 0, .request_ns = 7000, .answer_ns = 7000, .v_request = 0, .v_answer = 0, .delayed = 0},
+      {.worker = 0,
+       .iteration = 1,
+       .request_ns = 9000,
+       .answer_ns = 11000,
+       .v_request = 0,
+       .v_answer = 1,
+       .delayed = 1}};
   server.advances = {{.v = 1, .time_ns = 11000}};
   return run;
 }
@@ -90,8 +122,8 @@ TEST(Summary, RunWithoutRowsHasNoNumbers) {
 TEST(Summary, TextHasWhatPeopleAskFor) {
   const auto run = small_run();
   const auto text = to_text(run, summarize(run));
-  for (const char* part : {"iterations/s  30.000", "compute 28.6 %", "2 answered, 1 delayed", "mean 1.000, max 3", "accuracy      0.5000",
-                           "best 0.7500 at 1", "server 0", "results/x"})
+  for (const char* part : {"iterations/s  30.000", "compute 28.6 %", "2 answered, 1 delayed", "mean 1.000, max 3",
+                           "accuracy      0.5000", "best 0.7500 at 1", "server 0", "results/x"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }
 

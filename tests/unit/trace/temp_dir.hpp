@@ -37,7 +37,7 @@ class TempDir {
 };
 
 inline Attributes rank_attributes(const std::string& role, int rank, int index) {
-  return {{"schema", "fluentps-trace/1"},     {"role", role},   {"rank", std::to_string(rank)},
+  return {{"schema", "fluentps-trace/1"},        {"role", role},    {"rank", std::to_string(rank)},
           {"role_index", std::to_string(index)}, {"host", "node7"}, {"sync", "ssp:s=2"}};
 }
 
@@ -54,23 +54,29 @@ inline IterationRow iteration_row(std::uint32_t i) {
           .bytes = 1000ULL * i + 6};
 }
 inline bool equal(const IterationRow& a, const IterationRow& b) {
-  return a.iteration == b.iteration && a.begin_ns == b.begin_ns && a.compute_ns == b.compute_ns && a.push_ns == b.push_ns &&
-         a.wait_ns == b.wait_ns && a.pull_ns == b.pull_ns && a.loss == b.loss && a.lr == b.lr && a.bytes == b.bytes;
+  return a.iteration == b.iteration && a.begin_ns == b.begin_ns && a.compute_ns == b.compute_ns &&
+         a.push_ns == b.push_ns && a.wait_ns == b.wait_ns && a.pull_ns == b.pull_ns && a.loss == b.loss &&
+         a.lr == b.lr && a.bytes == b.bytes;
 }
 inline WorkerPullRow worker_pull_row(std::uint32_t i) {
-  return {.iteration = i, .server = 3, .request_ns = 7ULL * i, .grant_ns = 7ULL * i + 1, .done_ns = 7ULL * i + 2, .v = i + 9};
+  return {.iteration = i,
+          .server = 3,
+          .request_ns = 7ULL * i,
+          .grant_ns = 7ULL * i + 1,
+          .done_ns = 7ULL * i + 2,
+          .v = i + 9};
 }
 inline bool equal(const WorkerPullRow& a, const WorkerPullRow& b) {
-  return a.iteration == b.iteration && a.server == b.server && a.request_ns == b.request_ns && a.grant_ns == b.grant_ns &&
-         a.done_ns == b.done_ns && a.v == b.v;
+  return a.iteration == b.iteration && a.server == b.server && a.request_ns == b.request_ns &&
+         a.grant_ns == b.grant_ns && a.done_ns == b.done_ns && a.v == b.v;
 }
 
 /// A counter that parent and forked child share.
 class SharedCounter {
  public:
   SharedCounter()
-      : value_(new(::mmap(nullptr, sizeof(std::atomic<std::uint64_t>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-                          0)) std::atomic<std::uint64_t>(0)) {}
+      : value_(new (::mmap(nullptr, sizeof(std::atomic<std::uint64_t>), PROT_READ | PROT_WRITE,
+                           MAP_SHARED | MAP_ANONYMOUS, -1, 0)) std::atomic<std::uint64_t>(0)) {}
   ~SharedCounter() { ::munmap(value_, sizeof(*value_)); }
   std::atomic<std::uint64_t>& operator*() { return *value_; }
 

@@ -56,8 +56,10 @@ TEST(Writer, WorkerTablesComeBack) {
 TEST(Writer, ServerTablesComeBack) {
   const TempDir dir;
   ServerTrace trace({.path = dir.file("rank-0000.h5"), .attributes = rank_attributes("server", 0, 0)});
-  trace.add(PushRow{.worker = 1, .iteration = 2, .arrive_ns = 3, .applied_ns = 4, .bytes = 5, .staleness = 6, .late = 1});
-  trace.add(ServerPullRow{.worker = 7, .iteration = 8, .request_ns = 9, .answer_ns = 10, .v_request = 11, .v_answer = 12, .delayed = 1});
+  trace.add(
+      PushRow{.worker = 1, .iteration = 2, .arrive_ns = 3, .applied_ns = 4, .bytes = 5, .staleness = 6, .late = 1});
+  trace.add(ServerPullRow{
+      .worker = 7, .iteration = 8, .request_ns = 9, .answer_ns = 10, .v_request = 11, .v_answer = 12, .delayed = 1});
   trace.add(AdvanceRow{.v = 13, .time_ns = 14});
   trace.close();
   const auto rank = load_run(dir.file("rank-0000.h5")).ranks.at(0);
@@ -203,7 +205,8 @@ TEST(Writer, MissingFolderIsNamed) {
     WorkerTrace trace(options);
     FAIL();
   } catch (const Hdf5Error& error) {
-    EXPECT_EQ(std::string(error.what()), "trace file /nowhere/at all/rank-0004.h5: No such file or directory (H5Fcreate)");
+    EXPECT_EQ(std::string(error.what()),
+              "trace file /nowhere/at all/rank-0004.h5: No such file or directory (H5Fcreate)");
   }
 }
 
@@ -271,7 +274,8 @@ TEST(Writer, FullDiskIsASentenceAndLosesNothingFlushed) {
   EXPECT_FALSE(rank.done);
   EXPECT_GE(rank.iterations.size(), flushed);
   EXPECT_GT(flushed, 4000U);
-  for (std::uint32_t i = 0; i < rank.iterations.size(); ++i) ASSERT_TRUE(equal(rank.iterations[i], iteration_row(i))) << i;
+  for (std::uint32_t i = 0; i < rank.iterations.size(); ++i)
+    ASSERT_TRUE(equal(rank.iterations[i], iteration_row(i))) << i;
 }
 
 TEST(Writer, ReadOnlyFolderIsASentence) {
