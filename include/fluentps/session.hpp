@@ -46,6 +46,7 @@ struct SessionOptions {
   std::string transport = "auto";      ///< auto | rma | p2p
   std::uint32_t chunk_kib = 1024;      ///< of one transfer; smaller overlaps more, larger costs fewer messages
   std::uint32_t ring = 4;              ///< chunks in flight per worker and server; a server holds workers x ring chunks
+  std::string wire = "fp32";           ///< fp32 | bf16 | fp16: how numbers travel; servers keep float32
   bool pslite_keys = false;            ///< move a 64-bit key with every float32, as the published PS-Lite baseline does
   std::string wait = "auto";           ///< auto | spin | yield | sleep
   // Limits

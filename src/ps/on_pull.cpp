@@ -37,6 +37,16 @@ bool Server::must_acknowledge(Iteration iteration) const {
   return now == Kind::kFirstArrivals;
 }
 
+/// Brings the exposed memory up to date where it is in another format than the shard.
+void Server::publish() {
+  if (options_.wire == WireFormat::kFp32) return;
+  // Version 0 is the initial weights; 1 stands for them, so that they are published too.
+  const auto current = version() + 1;
+  if (published_ == current) return;
+  pack(options_.wire, weights_, data_.weights());
+  published_ = current;
+}
+
 void Server::answer(const Grant& grant) {
   auto& client = clients_[grant.worker.value];
   const auto v = controller_.state().v();
@@ -59,6 +69,7 @@ void Server::answer(const Grant& grant) {
   if (options_.inline_data) {
     send(grant.worker, header, std::as_bytes(weights_));
   } else {
+    publish();
     send(grant.worker, header);
     data_.offer_weights(grant.worker);
   }

@@ -42,7 +42,8 @@ Server::Server(const ServerOptions& options, const SyncPlan& plan, ControlPort& 
       data_(data),
       clock_(clock),
       trace_(trace),
-      weights_(data.weights()),
+      own_weights_(options.wire == WireFormat::kFp32 ? 0 : static_cast<std::size_t>(options.shard_elements)),
+      weights_(options.wire == WireFormat::kFp32 ? data.weights() : std::span<float>(own_weights_)),
       chunks_(chunks_of(weights_.size(), options.chunk_elements)),
       controller_(options.controller, plan, options.index),
       ordered_(weights_, options.controller.workers, chunks_, options.chunk_elements, {}),
@@ -135,16 +136,23 @@ Server::Queued Server::accept(const Message& message) {
   queued.header = message.header;
   queued.arrive_ns = now_ns_;
   if (message.header.kind != MessageKind::kPush && message.header.kind != MessageKind::kInit) return queued;
-  if (options_.inline_data) {
-    queued.values = {reinterpret_cast<const float*>(message.payload.data()), message.payload.size() / sizeof(float)};
-  } else {
-    const auto first = static_cast<std::int64_t>(message.header.chunk) * options_.chunk_elements;
-    const auto rest = static_cast<std::int64_t>(weights_.size()) - first;
-    queued.values = data_.receive_chunk(WorkerIndex{message.peer}, message.header.slot,
-                                        std::clamp<std::int64_t>(rest, 0, options_.chunk_elements));
-  }
+  queued.values = receive_values(message);
   statistics_.bytes += queued.values.size_bytes();
   return queued;
+}
+
+std::span<const float> Server::receive_values(const Message& message) {
+  if (options_.inline_data)
+    return {reinterpret_cast<const float*>(message.payload.data()), message.payload.size() / sizeof(float)};
+  const auto first = static_cast<std::int64_t>(message.header.chunk) * options_.chunk_elements;
+  const auto rest = static_cast<std::int64_t>(weights_.size()) - first;
+  const auto count = std::clamp<std::int64_t>(rest, 0, options_.chunk_elements);
+  const auto places = wire_places(options_.wire, count);
+  const auto arrived = data_.receive_chunk(WorkerIndex{message.peer}, message.header.slot, places);
+  if (options_.wire == WireFormat::kFp32) return arrived;
+  received_.resize(static_cast<std::size_t>(count));
+  unpack(options_.wire, arrived, received_);
+  return received_;
 }
 
 void Server::handle(const Message& message) {
@@ -154,7 +162,8 @@ void Server::handle(const Message& message) {
   auto& client = clients_[message.peer];
   Queued queued = accept(message);
   if (!client.queue.empty() || !process(worker, queued)) {
-    if (options_.inline_data && !queued.values.empty()) {
+    const bool in_passing = options_.inline_data || options_.wire != WireFormat::kFp32;
+    if (in_passing && !queued.values.empty()) {
       queued.own_values.assign(queued.values.begin(), queued.values.end());
       queued.values = queued.own_values;
     }

@@ -16,6 +16,7 @@
 #include "net/message.hpp"
 #include "ps/arrival_sum.hpp"
 #include "ps/ordered_sum.hpp"
+#include "shard/wire_format.hpp"
 #include "sync/controller.hpp"
 #include "trace/writer.hpp"
 
@@ -31,6 +32,8 @@ struct ServerOptions {
   ServerIndex index;
   std::int64_t chunk_elements = 0;  ///< float32 in one slot
   std::uint32_t ring = 4;           ///< slots per worker
+  std::int64_t shard_elements = -1; ///< float32 of this shard; -1: as many as the data plane exposes
+  WireFormat wire = WireFormat::kFp32;
   bool inline_data = false;         ///< the shard travels inside the control messages
   bool schedules = false;           ///< central coordination: this server also runs the global barrier
   StalenessScale staleness_scale = StalenessScale::kNone;
@@ -62,6 +65,8 @@ class Server {
   void tick();
   bool done() const { return controller_.state().active_workers() == 0; }
 
+  /// The shard, float32.
+  std::span<const float> weights() const { return weights_; }
   const ServerStatistics& statistics() const { return statistics_; }
   const Controller& controller() const { return controller_; }
   /// Who waits for whom: V, progress and waiting pulls, for the stall report.
@@ -73,7 +78,7 @@ class Server {
     Header header;
     std::int64_t arrive_ns = 0;
     std::span<const float> values;  ///< in the inbox
-    std::vector<float> own_values;  ///< inline payloads are copied
+    std::vector<float> own_values;  ///< what lies in a buffer that the next message overwrites is copied
   };
   struct Client {
     std::deque<Queued> queue;
@@ -87,6 +92,7 @@ class Server {
   };
 
   Queued accept(const Message& message);
+  std::span<const float> receive_values(const Message& message);
   void check(const Message& message) const;
   bool process(WorkerIndex worker, const Queued& message);
   void pump(WorkerIndex worker);
@@ -106,6 +112,7 @@ class Server {
   void answer_grants();
   void answer(const Grant& grant);
   bool must_acknowledge(Iteration iteration) const;
+  void publish();
   // on_leave.cpp
   bool on_leave(WorkerIndex worker);
   // on_ask.cpp
@@ -121,7 +128,10 @@ class Server {
   ServerData& data_;
   Clock& clock_;
   trace::ServerTrace* trace_;
+  std::vector<float> own_weights_;  ///< the shard, where the exposed memory is in another format
   std::span<float> weights_;
+  std::vector<float> received_;     ///< an unpacked chunk
+  std::uint64_t published_ = 0;     ///< version that the exposed memory holds, where it is in another format
   std::uint32_t chunks_;  ///< of one push
   Controller controller_;
   std::unique_ptr<Controller> scheduler_;

@@ -74,7 +74,7 @@ Session::Impl::Impl(MPI_Comm parent, const SessionOptions& given) : options(give
 }
 
 void Session::Impl::set_up_data_plane() {
-  layout = make_layout(options, *map, roles.worker_count());
+  layout = make_layout(options, parsed, *map, roles.worker_count());
   choice = choose_transport(roles, parsed.transport);
   if (choice.kind == TransportKind::kRma) {
     check_window_memory(roles, is_server() ? window_bytes(layout, roles.index) : 0);
@@ -102,7 +102,9 @@ void Session::Impl::set_up_trace() {
 void Session::Impl::make_server() {
   ServerOptions settings;
   settings.index = ServerIndex{roles.index};
-  settings.chunk_elements = layout.chunk_elements;
+  settings.chunk_elements = chunk_elements(options, parsed, *map);
+  settings.shard_elements = map->shard_size(settings.index);
+  settings.wire = parsed.wire;
   settings.ring = options.ring;
   settings.inline_data = travels_inline(options, *map, settings.index);
   settings.schedules = parsed.central && roles.index == 0;
@@ -117,7 +119,8 @@ void Session::Impl::make_worker() {
   WorkerOptions settings;
   settings.index = WorkerIndex{roles.index};
   settings.workers = roles.worker_count();
-  settings.chunk_elements = layout.chunk_elements;
+  settings.chunk_elements = chunk_elements(options, parsed, *map);
+  settings.wire = parsed.wire;
   settings.ring = options.ring;
   for (std::uint32_t m = 0; m < roles.server_count(); ++m)
     settings.inline_data.push_back(travels_inline(options, *map, ServerIndex{m}));
@@ -176,7 +179,7 @@ std::vector<float> Session::gather_weights() {
   const int root = impl.roles.rank_of_worker[0];
   std::vector<float> all;
   if (impl.is_server()) {
-    send_floats(impl.transport->weights(), root, kTag, impl.roles.job.get());
+    send_floats(impl.server->weights(), root, kTag, impl.roles.job.get());
   } else if (impl.roles.index == 0) {
     all.resize(static_cast<std::size_t>(impl.map->size()));
     for (std::uint32_t m = 0; m < impl.roles.server_count(); ++m) {

@@ -68,12 +68,15 @@ ParsedOptions parse(const SessionOptions& options) {
     throw UsageError(fmt::format("--trace-flush-s is {}; it must be 0 or more", options.trace_flush_s));
   if (options.pslite_keys && options.transport == "p2p")
     throw UsageError("--pslite-keys needs one-sided windows; use --transport rma");
+  if (options.pslite_keys && options.wire != "fp32")
+    throw UsageError(fmt::format("--pslite-keys goes with --wire fp32 only, found {}", options.wire));
   return {.placement = parse_placement(options.placement),
           .slicing = parse_slicing(options.slicing),
           .release = parse_release(options.release),
           .staleness_scale = parse_staleness_scale(options.staleness_scale),
           .transport = parse_transport(options.transport),
           .wait = parse_wait_policy(options.wait),
+          .wire = parse_wire_format(options.wire),
           .central = parse_choice(options.coordination, "coordination", "per-server", "central"),
           .coin_per_server = parse_choice(options.coin, "coin", "shared", "per-server")};
 }
@@ -82,9 +85,9 @@ std::string to_text(const SessionOptions& o) {
   return fmt::format(
       "servers = {}\nplacement = {}\nslicing = {}\nsync = {}\nrelease = {}\ncoordination = {}\ncoin = {}\n"
       "staleness-scale = {}\nfastest = {}\njoin = {}\nseed = {}\ntransport = {}\nchunk-kib = {}\nring = {}\n"
-      "pslite-keys = {}\nout = {}\n",
+      "wire = {}\npslite-keys = {}\nout = {}\n",
       o.servers, o.placement, o.slicing, o.sync, o.release, o.coordination, o.coin, o.staleness_scale, o.only_fastest,
-      o.join, o.seed, o.transport, o.chunk_kib, o.ring, o.pslite_keys, o.out);
+      o.join, o.seed, o.transport, o.chunk_kib, o.ring, o.wire, o.pslite_keys, o.out);
 }
 
 std::vector<TensorSpec> share_tensors(const Roles& roles, const std::vector<TensorSpec>& own) {
@@ -110,11 +113,18 @@ std::string claim_run_dir(const Roles& roles, const SessionOptions& options) {
   return broadcast(roles.job.get(), dir, 0);
 }
 
-DataLayout make_layout(const SessionOptions& options, const ShardMap& map, std::uint32_t workers) {
-  DataLayout layout;
-  for (std::uint32_t m = 0; m < map.servers(); ++m) layout.shard_elements.push_back(map.shard_size(ServerIndex{m}));
+std::int64_t chunk_elements(const SessionOptions& options, const ParsedOptions& parsed, const ShardMap& map) {
   const auto lines = std::max<std::int64_t>(1, (map.largest_shard() + kLineElements - 1) / kLineElements);
-  layout.chunk_elements = std::min(std::int64_t{options.chunk_kib} * 1024 / kFloatBytes, lines * kLineElements);
+  const std::int64_t values_per_place = parsed.wire == WireFormat::kFp32 ? 1 : 2;
+  return std::min(std::int64_t{options.chunk_kib} * 1024 / kFloatBytes * values_per_place, lines * kLineElements);
+}
+
+DataLayout make_layout(const SessionOptions& options, const ParsedOptions& parsed, const ShardMap& map,
+                       std::uint32_t workers) {
+  DataLayout layout;
+  for (std::uint32_t m = 0; m < map.servers(); ++m)
+    layout.shard_elements.push_back(wire_places(parsed.wire, map.shard_size(ServerIndex{m})));
+  layout.chunk_elements = wire_places(parsed.wire, chunk_elements(options, parsed, map));
   layout.ring = options.ring;
   layout.workers = workers;
   layout.keys = options.pslite_keys;
@@ -126,7 +136,7 @@ std::int64_t window_bytes(const DataLayout& layout, std::uint32_t server) {
 }
 
 bool travels_inline(const SessionOptions& options, const ShardMap& map, ServerIndex server) {
-  return !options.pslite_keys && map.shard_size(server) * kFloatBytes <= static_cast<std::int64_t>(kMaxInlineBytes);
+  return !options.pslite_keys && options.wire == "fp32" && map.shard_size(server) * kFloatBytes <= static_cast<std::int64_t>(kMaxInlineBytes);
 }
 
 ControllerOptions controller_options(const SessionOptions& options, const ParsedOptions& parsed, std::uint32_t workers) {
@@ -158,6 +168,7 @@ trace::Attributes trace_attributes(const SessionOptions& options, const Roles& r
   add("join", options.join ? "1" : "0");
   add("staleness_scale", options.staleness_scale);
   add("slicing", options.slicing);
+  add("wire", options.wire);
   add("pslite_keys", options.pslite_keys ? "1" : "0");
   add("shard_map", map.to_text());
   add("seed", std::to_string(options.seed));

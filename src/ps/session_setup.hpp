@@ -25,6 +25,7 @@ struct ParsedOptions {
   StalenessScale staleness_scale = StalenessScale::kNone;
   TransportKind transport = TransportKind::kAuto;
   WaitPolicy wait = WaitPolicy::kAuto;
+  WireFormat wire = WireFormat::kFp32;
   bool central = false;
   bool coin_per_server = false;
 };
@@ -41,7 +42,11 @@ std::vector<TensorSpec> share_tensors(const Roles& roles, const std::vector<Tens
 /// Collective over roles.job: makes the folder of this run and returns its path on all ranks.
 std::string claim_run_dir(const Roles& roles, const SessionOptions& options);
 
-DataLayout make_layout(const SessionOptions& options, const ShardMap& map, std::uint32_t workers);
+/// In places of the wire's format.
+DataLayout make_layout(const SessionOptions& options, const ParsedOptions& parsed, const ShardMap& map,
+                       std::uint32_t workers);
+/// Elements of one chunk of a push: even, and no more than the largest shard needs.
+std::int64_t chunk_elements(const SessionOptions& options, const ParsedOptions& parsed, const ShardMap& map);
 std::int64_t window_bytes(const DataLayout& layout, std::uint32_t server);
 /// Whether this server's shard is small enough for the control messages.
 bool travels_inline(const SessionOptions& options, const ShardMap& map, ServerIndex server);

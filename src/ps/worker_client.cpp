@@ -19,6 +19,8 @@ WorkerClient::WorkerClient(const WorkerOptions& options, const ShardMap& map, Co
     lanes_[m].credits = options.ring;
     lanes_[m].chunks = static_cast<std::uint32_t>(
         std::max<std::int64_t>(1, (elements + options.chunk_elements - 1) / std::max<std::int64_t>(1, options.chunk_elements)));
+    if (options.wire != WireFormat::kFp32)
+      lanes_[m].packed.resize(static_cast<std::size_t>(wire_places(options.wire, elements)));
   }
 }
 
@@ -29,7 +31,7 @@ ServerIndex WorkerClient::visit(std::uint32_t k) const {
 
 /// 4 bytes an element, with keys 8 more; a request names its elements by their keys.
 std::uint64_t WorkerClient::moved_bytes(std::size_t elements, bool with_request) const {
-  if (!options_.keys) return elements * sizeof(float);
+  if (!options_.keys) return static_cast<std::uint64_t>(wire_places(options_.wire, static_cast<std::int64_t>(elements))) * sizeof(float);
   return elements * (sizeof(float) + sizeof(std::uint64_t) * (with_request ? 2 : 1));
 }
 
@@ -125,12 +127,28 @@ void WorkerClient::put_chunk(ServerIndex server, std::span<const float> values) 
   const auto& lane = lanes_[server.value];
   const auto first = static_cast<std::int64_t>(lane.next_chunk) * options_.chunk_elements;
   const auto count = std::min(options_.chunk_elements, map_.shard_size(server) - first);
+  if (options_.wire != WireFormat::kFp32) {
+    put_packed(server, values, first, count);
+    return;
+  }
   std::int64_t at = 0;
   for (const auto& piece : map_.pieces(server, first, count)) {
     data_.put(server, lane.next_slot, at,
               values.subspan(static_cast<std::size_t>(piece.offset), static_cast<std::size_t>(piece.count)));
     at += piece.count;
   }
+}
+
+/// Chunks have an even number of elements, so each begins at a whole place of the packed shard.
+void WorkerClient::put_packed(ServerIndex server, std::span<const float> values, std::int64_t first, std::int64_t count) {
+  auto& lane = lanes_[server.value];
+  gathered_.clear();
+  for (const auto& piece : map_.pieces(server, first, count))
+    gathered_.insert(gathered_.end(), values.begin() + piece.offset, values.begin() + piece.offset + piece.count);
+  const auto packed = std::span(lane.packed).subspan(static_cast<std::size_t>(first / 2),
+                                                     static_cast<std::size_t>(wire_places(options_.wire, count)));
+  pack(options_.wire, gathered_, packed);
+  data_.put(server, lane.next_slot, 0, packed);
 }
 
 void WorkerClient::announce_chunk(ServerIndex server, MessageKind kind, std::uint16_t last_flags,
@@ -221,6 +239,10 @@ void WorkerClient::read_granted() {
     lane.granted = false;
     lane.reading = true;
     if (lane.read_inline) continue;
+    if (options_.wire != WireFormat::kFp32) {
+      data_.get(server, 0, lanes_[server.value].packed);
+      continue;
+    }
     for (const auto& slice : map_.slices(server))
       data_.get(server, slice.shard_offset,
                 into_.subspan(static_cast<std::size_t>(slice.offset), static_cast<std::size_t>(slice.count)));
@@ -234,6 +256,7 @@ void WorkerClient::read_granted() {
 void WorkerClient::finish_lane(ServerIndex server) {
   auto& lane = lanes_[server.value];
   if (!lane.read_inline) data_.complete_gets(server);
+  if (!lane.read_inline && options_.wire != WireFormat::kFp32) scatter_packed(server);
   if (lane.ack_wanted) port_.send(server.value, {.kind = MessageKind::kPullDone, .iteration = next_iteration_ - 1});
   lane.reading = false;
   lane.pulled = true;
@@ -312,6 +335,13 @@ void WorkerClient::scatter_inline(ServerIndex server, std::span<const std::byte>
   for (const auto& slice : map_.slices(server))
     std::memcpy(into_.data() + slice.offset, payload.data() + slice.shard_offset * std::int64_t{sizeof(float)},
                 static_cast<std::size_t>(slice.count) * sizeof(float));
+}
+
+void WorkerClient::scatter_packed(ServerIndex server) {
+  gathered_.resize(static_cast<std::size_t>(map_.shard_size(server)));
+  unpack(options_.wire, lanes_[server.value].packed, gathered_);
+  for (const auto& slice : map_.slices(server))
+    std::copy_n(gathered_.begin() + slice.shard_offset, slice.count, into_.begin() + slice.offset);
 }
 
 }  // namespace fluentps

@@ -10,6 +10,7 @@
 #include "fluentps/worker.hpp"
 #include "net/message.hpp"
 #include "shard/shard_map.hpp"
+#include "shard/wire_format.hpp"
 #include "trace/writer.hpp"
 
 namespace fluentps {
@@ -20,6 +21,7 @@ struct WorkerOptions {
   std::int64_t chunk_elements = 0;
   std::uint32_t ring = 4;
   std::vector<bool> inline_data;  ///< by server: its shard travels inside the control messages
+  WireFormat wire = WireFormat::kFp32;
   bool keys = false;              ///< 64-bit keys move with the values; counted in the bytes
   bool central = false;           ///< ask the scheduler on server 0 between push and pull
   std::int64_t stall_ns = 30'000'000'000;
@@ -62,12 +64,15 @@ class WorkerClient final : public Worker {
     std::int64_t grant_ns = 0;
     Iteration v = 0;
     std::uint64_t delayed_total = 0;
+    std::vector<float> packed;       ///< the shard in the wire's format, where that is another
   };
 
   void require_ready(std::size_t size, const char* call) const;
   void send_update(std::span<const float> values, MessageKind kind, std::uint16_t last_flags);
   bool send_round(std::span<const float> values, MessageKind kind, std::uint16_t last_flags);
   void put_chunk(ServerIndex server, std::span<const float> values);
+  void put_packed(ServerIndex server, std::span<const float> values, std::int64_t first, std::int64_t count);
+  void scatter_packed(ServerIndex server);
   void announce_chunk(ServerIndex server, MessageKind kind, std::uint16_t last_flags, std::span<const float> values);
   void request_pull();
   void ask_scheduler();

@@ -125,6 +125,37 @@ TEST_P(SessionTest, EarlyFinishersLeaveTheOthersRunning) {
   }
 }
 
+TEST_P(SessionTest, HalfWidthWireKeepsWhatFitsAndHalvesTheBytes) {
+  // Small integers and their quarters are exact in bf16 and fp16, so the result is that of float32.
+  for (const char* wire : {"fp32", "bf16", "fp16"}) {
+    for (const char* slicing : {"eps", "tensor"}) {
+      auto given = options("bsp", 5001);
+      given.wire = wire;
+      given.slicing = slicing;
+      Session session(MPI_COMM_WORLD, given);
+      session.run([&](Worker& worker) {
+        std::vector<float> w(5001);
+        for (std::size_t j = 0; j < w.size(); ++j) w[j] = static_cast<float>(j % 16);
+        const std::vector<float> update(w.size(), static_cast<float>(worker.workers()) / 4);
+        worker.initialize(w);
+        for (int i = 1; i <= 8; ++i) {
+          worker.push_pull(update, w);
+          const float pushed = 0.25F * static_cast<float>(i) * static_cast<float>(worker.workers());
+          for (std::size_t j = 0; j < w.size(); ++j) ASSERT_EQ(w[j], static_cast<float>(j % 16) + pushed) << wire << j;
+        }
+        // Each odd shard takes half a place more.
+        const std::uint64_t full = 2 * 4 * 5001;
+        const auto bytes = worker.last_transfer().bytes;
+        if (std::string(wire) == "fp32") {
+          EXPECT_EQ(bytes, full);
+        } else {
+          EXPECT_NEAR(static_cast<double>(bytes), static_cast<double>(full) / 2, 16);
+        }
+      });
+    }
+  }
+}
+
 TEST_P(SessionTest, CentralCoordinationGivesTheSameBspWeights) {
   std::vector<std::vector<float>> results;
   for (const char* coordination : {"per-server", "central"}) {

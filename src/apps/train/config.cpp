@@ -88,6 +88,7 @@ po::options_description transport_options(SessionOptions& s) {
       ("transport", field(s.transport), "auto (self-test, then rma or p2p), rma (one-sided), p2p (two-sided)")
       ("chunk-kib", field(s.chunk_kib), "of one transfer; smaller overlaps more, larger costs fewer messages")
       ("ring", field(s.ring), "chunks in flight per worker and server; a server holds workers x ring chunks")
+      ("wire", field(s.wire), "how numbers travel: fp32, bf16, fp16 (half the bytes); servers keep float32")
       ("wait", field(s.wait), "auto, spin (lowest latency), yield, sleep (gives the core away)")
       ("stall-s", field(s.stall_s), "report who waits for whom after so long without a message")
       ("abort-s", field(s.abort_s), "end the run after so long without a message");
