@@ -1,5 +1,6 @@
 # FluentPS. `make help` lists the targets; everything is written below build/.
-ifeq ($(filter -j%,$(MAKEFLAGS)),)
+# A job per core unless -j is given. Only in the first make: in the ones it calls the flag would override the user's.
+ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
 MAKEFLAGS += -j$(shell nproc)
 endif
 SHELL := /bin/bash
@@ -16,13 +17,17 @@ MPI_CFLAGS ?= $(shell $(MPICXX) --showme:compile 2>/dev/null) -DOMPI_SKIP_MPICXX
 MPI_LIBS ?= $(shell $(MPICXX) --showme:link 2>/dev/null)
 HDF5_CFLAGS ?= $(shell pkg-config --cflags hdf5-serial 2>/dev/null || pkg-config --cflags hdf5 2>/dev/null)
 HDF5_LIBS ?= $(shell pkg-config --libs hdf5-serial 2>/dev/null || pkg-config --libs hdf5 2>/dev/null || echo -lhdf5)
+BOOST_CFLAGS ?=
 BOOST_LIBS ?= -lboost_program_options
+FMT_CFLAGS ?=
 FMT_LIBS ?= -lfmt
 ZLIB_LIBS ?= -lz
 TORCH_DIR ?= /usr
 TORCH_CFLAGS ?= $(if $(filter /usr,$(TORCH_DIR)),,-isystem $(TORCH_DIR)/include) -isystem $(TORCH_DIR)/include/torch/csrc/api/include
 TORCH_LIBS ?= -L$(TORCH_DIR)/lib -Wl,-rpath,$(TORCH_DIR)/lib -ltorch -ltorch_cpu -lc10
 PYTHON ?= /usr/bin/python3
+FIND_DEPS = MPICXX='$(MPICXX)' CXX='$(CXX)' PYTHON='$(PYTHON)' \
+  DEP_CFLAGS='$(HDF5_CFLAGS) $(TORCH_CFLAGS) $(BOOST_CFLAGS) $(FMT_CFLAGS) $(CXXFLAGS)' tests/find_deps
 
 PACKAGES := g++ make git ca-certificates pkg-config openmpi-bin libopenmpi-dev libucx-dev libhdf5-dev hdf5-tools \
   libboost-program-options-dev libtorch-dev libopenblas0-serial libfmt-dev zlib1g-dev libgtest-dev libbenchmark-dev dataset-fashion-mnist \
@@ -34,7 +39,7 @@ SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-
 CXXFLAGS ?= -g1
 # GCC 12 sees an overflow in fmt 9's format specs that is none (-Wstringop-overflow).
 ALL_CXXFLAGS = -std=c++20 $(OPTIMIZE) $(CXXFLAGS) -Wall -Wextra -Wpedantic -Wno-stringop-overflow -ffp-contract=off $(SANFLAGS) -Iinclude -Isrc \
-  $(MPI_CFLAGS) $(HDF5_CFLAGS) -MMD -MP
+  $(MPI_CFLAGS) $(HDF5_CFLAGS) $(BOOST_CFLAGS) $(FMT_CFLAGS) -MMD -MP
 LDLIBS_CORE = $(HDF5_LIBS) $(FMT_LIBS) $(MPI_LIBS) -pthread
 LDLIBS_TRAIN = $(TORCH_LIBS) $(ZLIB_LIBS)
 
@@ -69,11 +74,11 @@ deps: ## install what is needed (Debian, Ubuntu); elsewhere: list it
 	@tests/install_deps $(PACKAGES)
 
 status: ## show which dependencies were found
-	@tests/find_deps --status
+	@$(FIND_DEPS) --status
 
 # Names what is missing, and the package that brings it, before anything is compiled.
 require:
-	@tests/find_deps
+	@$(FIND_DEPS)
 
 # One line per step; V=1 shows the commands.
 Q := $(if $(V),,@)
@@ -169,12 +174,14 @@ demo: ## set up, train lenet on fashion-mnist with 2 servers and 4 workers, draw
 
 check: ## set up, build everything, run all tests; ends with N passed, N failed, N skipped
 	@$(MAKE) --no-print-directory deps
-	@$(MAKE) --no-print-directory programs tests
+	@$(FIND_DEPS) --tests
+	@$(MAKE) --no-print-directory programs tests $(if $(shell command -v $(SMPICXX) 2>/dev/null),sim)
 	@$(PYTHON) tests/run_tests --build $(BUILD)
 
 SOURCES = $(shell git ls-files '*.cpp' '*.hpp')
 LINT_FILES ?= $(shell git diff --name-only --diff-filter=d HEAD~1 -- 'src/*.cpp' 2>/dev/null)
 lint: ## clang-format on all sources, clang-tidy on the files changed last (LINT_FILES=...)
+	@for each in clang-format clang-tidy; do command -v $$each >/dev/null || { echo "missing: $$each (Debian package $$each)"; exit 2; }; done
 	clang-format --dry-run -Werror $(SOURCES)
 	$(if $(LINT_FILES),clang-tidy --quiet $(LINT_FILES) -- -std=c++20 -Iinclude -Isrc $(MPI_CFLAGS) $(HDF5_CFLAGS) $(TORCH_CFLAGS))
 format: ## apply clang-format
