@@ -27,7 +27,12 @@ std::shared_ptr<const Times> load_times(const std::string& path) {
   auto& slot = loaded[path];
   if (auto times = slot.lock()) return times;
   auto times = std::make_shared<Times>();
-  const auto run = trace::load_run(path);
+  trace::RunData run;
+  try {
+    run = trace::load_run(path);
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("--compute-model: {}", error.what()));
+  }
   for (const auto* worker : run.workers())
     for (const auto& row : worker->iterations) times->push_back(static_cast<std::int64_t>(row.compute_ns));
   if (times->empty())
