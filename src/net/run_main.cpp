@@ -18,7 +18,7 @@ constexpr int kAgreementTries = 500;
 constexpr useconds_t kAgreementNap_us = 10'000;
 
 int local_ranks() {
-  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "PMIX_LOCAL_SIZE", "SLURM_NTASKS_PER_NODE"})
+  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "PMIX_LOCAL_SIZE", "SLURM_STEP_TASKS_PER_NODE", "SLURM_NTASKS_PER_NODE"})
     if (const char* text = std::getenv(name)) return std::atoi(text);
   return 0;
 }

@@ -21,7 +21,7 @@ SlurmctldHost={host}(127.0.0.1)
 SlurmUser=root
 SlurmctldPort={ports[0]}
 AuthType=auth/munge
-AuthInfo=socket={folder}/munge.socket,cred_expire=3
+AuthInfo=socket={folder}/munge.socket,cred_expire=5
 CredType=cred/munge
 StateSaveLocation={folder}/state
 SlurmdSpoolDir={folder}/spool-%n
@@ -95,6 +95,9 @@ class Cluster:
         text = CONFIGURATION.format(host=socket.gethostname(), ports=ports, folder=self.folder, nodes=nodes, count=NODES,
                                     max_array=max_array)
         (self.folder / "slurm.conf").write_text(text, encoding="utf-8")
+        # Slurm's PMIx names its folders by job only: four nodes need a place each, mounted in _start.
+        (self.folder / "pmix").mkdir()
+        (self.folder / "mpi.conf").write_text(f"PMIxCliTmpDirBase={self.folder}/pmix\n", encoding="utf-8")
         key = self.folder / "munge.key"
         key.write_bytes(os.urandom(128))
         key.chmod(0o400)
@@ -114,7 +117,8 @@ class Cluster:
         self._daemon("slurmctld", "slurmctld", "-D")
         for k in range(1, NODES + 1):
             (at / f"spool-n{k}").mkdir()
-            inside = f"mount -t tmpfs tmpfs /dev/shm && hostname n{k} && exec slurmd -D -N n{k}"
+            inside = (f"mount -t tmpfs tmpfs /dev/shm && mount -t tmpfs tmpfs {at}/pmix && hostname n{k} && "
+                      f"exec slurmd -D -N n{k}")
             self._daemon(f"slurmd-n{k}", "unshare", "--mount", "--uts", "sh", "-c", inside)
         self._until(lambda: self.call("sinfo", "-h", "-o", "%T %D", check=False).stdout.split() == ["idle", str(NODES)],
                     "the nodes did not become idle", 30)
