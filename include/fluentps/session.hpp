@@ -6,11 +6,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "fluentps/clock.hpp"
+#include "fluentps/optimizer.hpp"
+#include "fluentps/state.hpp"
 #include "fluentps/types.hpp"
 #include "fluentps/worker.hpp"
 
@@ -33,6 +36,9 @@ struct SessionOptions {
   std::string slicing = "eps";         ///< eps | tensor | range
   /// What else must be the same on all ranks, `name = value` lines; a rank that differs ends all before the start.
   std::string configuration;
+  /// The workers push gradients, and each server makes one step of this optimizer on its shard per aggregate: bsp and drop
+  /// one per advance of V, softsync one per group, the others one per push with lr/N. None: the servers add update/N.
+  std::optional<UpdateRuleOptions> server_optimizer;
   // Synchronization
   std::string sync = "ssp:s=3";        ///< docs/sync-models.md
   std::string release = "lazy";        ///< soft | lazy
@@ -52,9 +58,15 @@ struct SessionOptions {
   // Limits
   double stall_s = 30;                 ///< report who waits for whom after so long without a message
   double abort_s = 60;                 ///< end the run after so long without a message
+  // Checkpoints and signals
+  std::string checkpoint_dir;          ///< seen by all ranks; empty: `checkpoints` in the run's folder, none without a trace
+  std::string resume;                  ///< a checkpoint, the folder of some, or a run's folder; empty: start anew
+  std::uint32_t keep_checkpoints = 2;  ///< older ones are removed; 0: none is
+  std::function<bool()> stop_wanted;   ///< whether this rank has been told to stop, see Worker::stop_at; may be unset
+  std::function<void()> poll;          ///< called often, also while a rank waits; may throw to end the run
   // Trace
   std::string out;                     ///< the run gets its own folder in here, seen by all ranks; empty: no trace
-  std::string run_id;                  ///< name of that folder; empty: from date and time. Never reused: -r1, -r2 ...
+  std::string run_id;                  ///< name of that folder; empty: from date, time and model. Never reused: -r1, -r2 ...
   double trace_flush_s = 2;            ///< rows older than this are on disk
   std::vector<std::pair<std::string, std::string>> trace_attributes;  ///< further provenance, written to every file
 };
@@ -94,6 +106,18 @@ class Session {
 
   /// Collective. Workers run `body` and leave; servers serve until the last worker has left. Once per session.
   void run(const std::function<void(Worker&)>& body);
+
+  /// Number of the first iteration: 0, or that of the checkpoint a resumed run starts from.
+  Iteration first_iteration() const;
+
+  /// Of the workers, collectively, inside run's body, each having pulled after its push of the same iteration. Writes
+  /// servers' shards and optimizers and each worker's `own` state; returns when all of it is on the disk, with its folder.
+  /// Throws RunError where anything cannot be written; the checkpoint before is left as it was.
+  std::string checkpoint(const State& own);
+
+  /// On a worker of a resumed run: reads this worker's state back into `own`, which has the same names and lengths as the
+  /// checkpoint's. In a run with another number of workers, of worker `index mod N then`.
+  void restore(const State& own);
 
   /// Collective, after run: the servers' weights, all n, on worker 0; empty elsewhere.
   std::vector<float> gather_weights();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "fluentps/types.hpp"
@@ -34,10 +35,11 @@ class Worker {
   virtual std::uint32_t workers() const = 0;
   /// n, the number of parameters.
   virtual std::int64_t parameters() const = 0;
-  /// Pushes done so far, that is the number of the next iteration.
+  /// Number of the next iteration: pushes done so far, those before the checkpoint of a resumed run included.
   virtual Iteration iteration() const = 0;
 
-  /// First call, on every worker: worker 0's values become the weights of the servers, all others' are overwritten by them.
+  /// First call, on every worker: worker 0's values become the weights of the servers, all others' are overwritten by
+  /// them. In a resumed run all are overwritten by the checkpoint's.
   virtual void initialize(std::span<float> weights) = 0;
   /// Adds update/N to the weights (with an optimizer on the server: gives it the gradient). Not awaited by the servers'
   /// answer: returns when the data has left `update`.
@@ -47,6 +49,14 @@ class Worker {
   virtual void pull(std::span<float> weights) = 0;
   /// push and pull in one exchange: one message less per server. `update` and `weights` must not overlap.
   virtual void push_pull(std::span<const float> update, std::span<float> weights) = 0;
+  /// The learning rate of the pushes from now on; heard only by an optimizer on the server.
+  virtual void set_lr(double lr) = 0;
+  /// Asks that all workers stop together soon: see stop_at. Any worker may, more than once too.
+  virtual void request_stop() = 0;
+  /// Where a stop was asked for by any rank, as soon as it is known here: the iteration before which every worker leaves
+  /// its loop, the same on all and not passed by any. Else kNever. Look after each pull.
+  virtual Iteration stop_at() const = 0;
+  static constexpr Iteration kNever = std::numeric_limits<Iteration>::max();
   /// Of the last push and the last pull.
   virtual const Transfer& last_transfer() const = 0;
 };

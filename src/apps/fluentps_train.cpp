@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <mpi.h>
 
+#include <algorithm>
+
 #include "apps/train/config.hpp"
 #include "apps/train/train_app.hpp"
 #include "fluentps/error.hpp"
@@ -25,6 +27,12 @@ int main(int argc, char** argv) {
   return fluentps::run_main(&argc, &argv, [&] {
     const auto config = fluentps::app::parse_config(argc, argv);
     if (config.help) return answer(fluentps::app::help_text());
+    if (config.check_config) {
+      int ranks = 1;
+      MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+      fluentps::app::check_config(config, static_cast<std::uint32_t>(std::max(1, ranks - static_cast<int>(config.session.servers))));
+      return answer(config.effective);
+    }
     if (config.list_sync) return answer(fluentps::list_sync_models());
     if (config.version) return answer(fluentps::trace::version_text());
     return fluentps::app::run_training(config, argc, argv);

@@ -14,6 +14,9 @@ std::string_view to_string(MessageKind kind) {
     case MessageKind::kGrant: return "grant";
     case MessageKind::kAck: return "ack";
     case MessageKind::kGo: return "go";
+    case MessageKind::kCheckpoint: return "checkpoint";
+    case MessageKind::kCheckpointed: return "checkpointed";
+    case MessageKind::kStop: return "stop";
   }
   return "unknown message";
 }

@@ -1,7 +1,7 @@
 /// The control messages between workers and servers: a fixed header, and for small shards the data itself.
 ///
-///   worker -> server   kInit kPush kPull kPullDone kLeave kAsk
-///   server -> worker   kCredit kGrant kAck kGo
+///   worker -> server   kInit kPush kPull kPullDone kLeave kAsk kCheckpoint kStop
+///   server -> worker   kCredit kGrant kAck kGo kCheckpointed
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,10 @@ enum class MessageKind : std::uint16_t {
   kCredit,    ///< `credits` slots of your ring are free again
   kGrant,     ///< your pull of `iteration` is answered: read the weights now, or find them inline
   kAck,       ///< central coordination: your push of `iteration` is applied
-  kGo         ///< central coordination: go on
+  kGo,        ///< central coordination: go on
+  kCheckpoint,    ///< every worker has pushed all before `iteration` and waits: write the shard
+  kCheckpointed,  ///< it is written: `v` bytes with the checksum `version`
+  kStop           ///< to server 0: find the iteration before which all workers can stop
 };
 std::string_view to_string(MessageKind kind);
 
@@ -33,7 +36,8 @@ enum MessageFlag : std::uint16_t {
   kWantPull = 2,   ///< kPush, last chunk: is a kPull too
   kAckWanted = 4,  ///< kGrant: answer with kPullDone
   kDelayed = 8,    ///< kGrant: it was a delayed pull
-  kWantAck = 16    ///< kPush, last chunk: answer with kAck once it is applied
+  kWantAck = 16,   ///< kPush, last chunk: answer with kAck once it is applied
+  kStopWanted = 32 ///< kGrant: this server has been told to stop; its workers ask server 0 when
 };
 
 struct Header {
@@ -46,8 +50,10 @@ struct Header {
   std::int64_t v = 0;               ///< kGrant: the server's clock
   std::uint64_t version = 0;        ///< kGrant: updates applied to the shard
   std::uint64_t delayed_total = 0;  ///< kGrant: delayed pulls of this server so far, for the progress line
+  double lr = 0;                    ///< kPush: learning rate of this gradient, for an optimizer on the server
+  std::int64_t stop_at = 0;         ///< kGrant: all workers stop before this iteration; 0: not known
 };
-static_assert(sizeof(Header) == 48);
+static_assert(sizeof(Header) == 64);
 
 /// Largest payload that travels inside a control message, bytes.
 inline constexpr std::size_t kMaxInlineBytes = 2048;

@@ -30,6 +30,7 @@ Taken ArrivalSum::take(const UpdateChunk& chunk, std::uint32_t wanted, bool writ
     open = 1;
     ++open_;
   }
+  lr_ = chunk.lr;
   if (sum_.empty()) sum_.resize(weights_.size());
   auto sum = part(sum_, chunk.index);
   if (additions_[chunk.index]++ == 0) std::fill(sum.begin(), sum.end(), 0.0F);
@@ -47,7 +48,7 @@ void ArrivalSum::apply() {
   if (finished_ == 0) return;
   const float scale = 1.0F / static_cast<float>(finished_);
   if (commit_)
-    commit_(sum_, scale);
+    commit_(sum_, scale, lr_);
   else
     kernels::apply(weights_, sum_, scale);
   std::fill(additions_.begin(), additions_.end(), 0);

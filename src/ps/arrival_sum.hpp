@@ -40,6 +40,7 @@ class ArrivalSum {
   std::uint32_t open_ = 0;                ///< admitted, not complete
   std::uint32_t finished_ = 0;
   std::uint64_t completed_ = 0;
+  double lr_ = 0;  ///< of the chunk taken last
 };
 
 }  // namespace fluentps

@@ -30,7 +30,7 @@ void Server::answer_grants() {
 /// reader, comes in between.
 bool Server::must_acknowledge(Iteration iteration) const {
   using Kind = Aggregation::Kind;
-  if (options_.inline_data || iteration < 0) return false;
+  if (options_.inline_data || iteration < options_.controller.first_iteration) return false;
   const auto now = controller_.model_at(iteration).aggregation().kind;
   const auto next = controller_.model_at(iteration + 1).aggregation().kind;
   if (now == Kind::kOrderedSum) return next != Kind::kOrderedSum;
@@ -56,7 +56,9 @@ void Server::answer(const Grant& grant) {
                 .iteration = grant.iteration,
                 .v = v,
                 .version = client.pulled_version,
-                .delayed_total = controller_.delayed_pulls()};
+                .delayed_total = controller_.delayed_pulls(),
+                .stop_at = stop_at_.value_or(0)};
+  if (options_.stop_wanted && options_.stop_wanted()) header.flags |= kStopWanted;
   if (grant.delayed) header.flags |= kDelayed;
   if (must_acknowledge(grant.iteration)) {
     header.flags |= kAckWanted;
@@ -73,7 +75,7 @@ void Server::answer(const Grant& grant) {
     send(grant.worker, header);
     data_.offer_weights(grant.worker);
   }
-  if (trace_ == nullptr || grant.iteration < 0) return;
+  if (trace_ == nullptr || grant.iteration < options_.controller.first_iteration) return;
   trace_->add(trace::ServerPullRow{.worker = static_cast<std::uint16_t>(grant.worker.value),
                                    .iteration = static_cast<std::uint32_t>(grant.iteration),
                                    .request_ns = static_cast<std::uint64_t>(client.request_ns),

@@ -35,14 +35,17 @@ bool Server::on_push(WorkerIndex worker, const Queued& message) {
                                         ? fmt::format("chunk {} of iteration {} is next", client.next_chunk, client.next_iteration)
                                         : "it has left"));
   const bool last = (header.flags & kLastChunk) != 0;
+  const auto sums = arrivals_.completed() + singles_.completed();
   const auto taken = take({.worker = worker,
                            .iteration = header.iteration,
                            .index = header.chunk,
                            .first = static_cast<std::int64_t>(header.chunk) * options_.chunk_elements,
                            .values = message.values,
                            .last = last,
-                           .factor = staleness_factor(client)});
+                           .factor = staleness_factor(client),
+                           .lr = header.lr});
   if (taken == Taken::kBlocked) return false;
+  if (arrivals_.completed() + singles_.completed() != sums) wake_ = true;  // the next sum is open to all
   client.next_chunk = last ? 0 : header.chunk + 1;
   if (last) ++client.next_iteration;
   return_credit(worker, header);
@@ -56,6 +59,7 @@ Taken Server::take(const UpdateChunk& chunk) {
   const bool writable = readers_ == 0;
   switch (mode.kind) {
     case Aggregation::Kind::kImmediate: {
+      if (rule_) return singles_.take(chunk, 1, writable);
       if (!writable) return Taken::kBlocked;
       const auto first = std::min(static_cast<std::size_t>(chunk.first), weights_.size());
       kernels::apply(weights_.subspan(first, chunk.values.size()), chunk.values,

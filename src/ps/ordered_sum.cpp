@@ -64,6 +64,7 @@ Taken OrderedSum::take(const UpdateChunk& chunk) {
   } else {
     kernels::add(part(sum_, chunk.index), chunk.values);
   }
+  lr_ = chunk.lr;
   ++taken_[worker];
   if (last) ++applied_;
   settle();
@@ -79,7 +80,7 @@ void OrderedSum::settle() {
   const auto common = taken_[contributors_.back()];
   if (commit_) {
     if (common < chunks_) return;
-    commit_(sum_, scale_);
+    commit_(sum_, scale_, lr_);
     applied_ = chunks_;
   }
   for (; applied_ < common; ++applied_) kernels::apply(part(weights_, applied_), part(sum_, applied_), scale_);

@@ -26,13 +26,15 @@ struct UpdateChunk {
   std::span<const float> values;
   bool last = false;
   float factor = 1;              ///< of the staleness scaling
+  double lr = 0;                 ///< of the worker's schedule, for an optimizer on the server
 };
 
 /// What became of a chunk: in the shard or the sum; not possible yet, to be offered again; dropped for good.
 enum class Taken : std::uint8_t { kTaken, kBlocked, kDropped };
 
-/// Applies a complete sum of the whole shard: an optimizer on the server. Empty: weights += scale * sum.
-using Commit = std::function<void(std::span<const float> sum, float scale)>;
+/// Applies a complete sum of the whole shard: an optimizer on the server. `scale` makes it a mean, `lr` is that of the
+/// push that came last. `sum` may be overwritten. Empty: weights += scale * sum.
+using Commit = std::function<void(std::span<float> sum, float scale, double lr)>;
 
 class OrderedSum {
  public:
@@ -67,6 +69,7 @@ class OrderedSum {
   std::vector<std::uint32_t> contributors_;  ///< of this iteration, ascending
   std::vector<std::uint32_t> position_;      ///< by worker, in contributors_
   std::uint32_t applied_ = 0;                ///< chunks in the weights
+  double lr_ = 0;                            ///< of the chunk taken last
   std::uint64_t completed_ = 0;
 };
 

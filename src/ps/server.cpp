@@ -7,6 +7,7 @@
 
 #include "fluentps/error.hpp"
 #include "net/simulated.hpp"
+#include "shard/kernels.hpp"
 
 namespace fluentps {
 namespace {
@@ -46,10 +47,25 @@ Server::Server(const ServerOptions& options, const SyncPlan& plan, ControlPort& 
       weights_(options.wire == WireFormat::kFp32 ? data.weights() : std::span<float>(own_weights_)),
       chunks_(chunks_of(weights_.size(), options.chunk_elements)),
       controller_(options.controller, plan, options.index),
-      ordered_(weights_, options.controller.workers, chunks_, options.chunk_elements, {}),
-      arrivals_(weights_, options.controller.workers, chunks_, options.chunk_elements, {}),
-      clients_(options.controller.workers) {
+      ordered_(weights_, options.controller.workers, chunks_, options.chunk_elements, commit(1)),
+      arrivals_(weights_, options.controller.workers, chunks_, options.chunk_elements, commit(1)),
+      singles_(weights_, options.controller.workers, chunks_, options.chunk_elements, commit(options.controller.workers)),
+      clients_(options.controller.workers),
+      initialized_(options.controller.first_iteration > 0) {
+  for (auto& client : clients_) client.next_iteration = options.controller.first_iteration;
+  if (options.optimizer)
+    rule_ = make_update_rule(*options.optimizer, static_cast<std::int64_t>(weights_.size()), options.layers);
   if (options.schedules) scheduler_ = std::make_unique<Controller>(options.controller, plan, options.index);
+}
+
+/// With an optimizer, how sums are applied; `steps`: of one iteration, over which its learning rate is spread.
+Commit Server::commit(std::uint32_t steps) {
+  if (!options_.optimizer) return {};
+  return [this, steps](std::span<float> sum, float scale, double lr) {
+    for (auto& each : sum) each *= scale;
+    rule_->step(weights_, sum, lr / steps, sum);
+    kernels::apply(weights_, sum, 1);
+  };
 }
 
 void Server::run() {
@@ -58,6 +74,7 @@ void Server::run() {
     auto deadline_ns = clock_.now_ns() + kLookAround_ns;
     if (const auto model = controller_.deadline_ns()) deadline_ns = std::min(deadline_ns, *model);
     const auto message = port_.receive(deadline_ns);
+    if (options_.poll) options_.poll();
     if (message) {
       handle(*message);
     } else {
@@ -207,6 +224,8 @@ bool Server::process(WorkerIndex worker, const Queued& message) {
     case MessageKind::kPullDone: return on_pull_done(worker);
     case MessageKind::kLeave: return on_leave(worker);
     case MessageKind::kAsk: return on_ask(worker, message.header.iteration);
+    case MessageKind::kCheckpoint: return on_checkpoint(worker, message.header.iteration);
+    case MessageKind::kStop: return on_stop();
     default:
       throw ProtocolError(fmt::format("server {} got a message of kind {} from worker {}, which only servers send",
                                       options_.index.value, static_cast<int>(message.header.kind), worker.value));
@@ -220,6 +239,8 @@ void Server::send(WorkerIndex worker, Header header, std::span<const std::byte> 
   port_.send(worker.value, header, payload);
 }
 
-std::uint64_t Server::version() const { return immediate_updates_ + ordered_.completed() + arrivals_.completed(); }
+std::uint64_t Server::version() const { 
+  return immediate_updates_ + ordered_.completed() + arrivals_.completed() + singles_.completed();
+}
 
 }  // namespace fluentps

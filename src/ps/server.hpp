@@ -1,10 +1,11 @@
 /// One server: its shard, its controller, and what it does on each message. Knows no MPI: the network is behind
 /// ControlPort and ServerData, so tests drive it with a fake one. One file per event:
-///   on_push.cpp  on_pull.cpp  on_leave.cpp  on_ask.cpp     (server.cpp: the loop and the queues)
+///   on_push.cpp  on_pull.cpp  on_leave.cpp  on_ask.cpp  on_checkpoint.cpp     (server.cpp: the loop and the queues)
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -12,10 +13,13 @@
 #include <vector>
 
 #include "fluentps/clock.hpp"
+#include "fluentps/state.hpp"
 #include "fluentps/types.hpp"
 #include "net/message.hpp"
 #include "ps/arrival_sum.hpp"
 #include "ps/ordered_sum.hpp"
+#include "trace/checkpoint_file.hpp"
+#include "shard/update_rule.hpp"
 #include "shard/wire_format.hpp"
 #include "sync/controller.hpp"
 #include "trace/writer.hpp"
@@ -39,7 +43,14 @@ struct ServerOptions {
   StalenessScale staleness_scale = StalenessScale::kNone;
   std::int64_t stall_ns = 30'000'000'000;  ///< report when no message came for so long
   std::int64_t abort_ns = 60'000'000'000;  ///< give up when no message came for so long
-  ControllerOptions controller;
+  ControllerOptions controller;      ///< first_iteration > 0: resumed, weights and optimizer are set before the start
+  /// The workers push gradients and this server makes one step per aggregate; none: it adds update/N.
+  std::optional<UpdateRuleOptions> optimizer;
+  std::vector<LayerRange> layers;    ///< of the shard, for lars
+  /// Writes state() as of this iteration. Unset: checkpoints are refused.
+  std::function<trace::WrittenFile(Iteration, const State&)> checkpoint;
+  std::function<bool()> stop_wanted;  ///< this rank has been told to stop; may be unset
+  std::function<void()> poll;         ///< called at every message, and while there is none; may throw to end the run
 };
 
 /// What a server tells at the end.
@@ -67,6 +78,9 @@ class Server {
 
   /// The shard, float32.
   std::span<const float> weights() const { return weights_; }
+  /// The shard as "weights", and the optimizer's state under its name, such as "momentum/velocity".
+  State state();
+
   const ServerStatistics& statistics() const { return statistics_; }
   const Controller& controller() const { return controller_; }
   /// Who waits for whom: V, progress and waiting pulls, for the stall report.
@@ -118,10 +132,14 @@ class Server {
   // on_ask.cpp
   bool on_ask(WorkerIndex worker, Iteration iteration);
   void answer_scheduled();
+  // on_checkpoint.cpp
+  bool on_checkpoint(WorkerIndex worker, Iteration iteration);
+  bool on_stop();
 
   void send(WorkerIndex worker, Header header, std::span<const std::byte> payload = {});
   void idle_check(std::int64_t now_ns);
   std::uint64_t version() const;
+  Commit commit(std::uint32_t steps);
 
   ServerOptions options_;
   ControlPort& port_;
@@ -137,10 +155,13 @@ class Server {
   std::unique_ptr<Controller> scheduler_;
   OrderedSum ordered_;
   ArrivalSum arrivals_;
+  ArrivalSum singles_;         ///< with an optimizer: pushes that are applied on arrival, as sums of one
+  std::unique_ptr<UpdateRule> rule_;
   std::vector<Client> clients_;
   std::uint32_t queued_ = 0;   ///< messages in all queues
   std::uint32_t readers_ = 0;  ///< snapshots being read
   bool initialized_ = false;
+  std::optional<Iteration> stop_at_;  ///< on server 0: all workers stop before this iteration
   bool wake_ = false;          ///< something changed that any queue may have waited for
   std::uint64_t immediate_updates_ = 0;
   std::int64_t now_ns_ = 0;    ///< of the event being handled

@@ -14,9 +14,11 @@
 #include "net/preflight.hpp"
 #include "net/roles.hpp"
 #include "net/transport.hpp"
+#include "ps/checkpoint.hpp"
 #include "ps/server.hpp"
 #include "ps/session_setup.hpp"
 #include "ps/worker_client.hpp"
+#include "shard/shard_layers.hpp"
 #include "trace/merge.hpp"
 #include "trace/run_dir.hpp"
 
@@ -41,6 +43,8 @@ struct Session::Impl {
   TransportChoice choice;
   DataLayout layout;
   std::string run_dir;
+  std::optional<Manifest> resumed;
+  std::string checkpoint_root;  ///< empty: none can be written
   std::unique_ptr<Transport> transport;
   std::unique_ptr<ControlChannel> channel;
   std::unique_ptr<trace::ServerTrace> server_trace;
@@ -61,16 +65,24 @@ Session::Impl::Impl(MPI_Comm parent, const SessionOptions& given) : options(give
   tensors = share_tensors(roles, options.tensors);
   map.emplace(tensors, roles.server_count(), parsed.slicing);
   agree(roles.job.get(), [&] { plan.emplace(given.sync, roles.worker_count(), roles.server_count()); });
+  agree(roles.job.get(), [&] {
+    if (given.server_optimizer && given.server_optimizer->name == "lars") require_whole_tensors(tensors, *map);
+  });
+  if (!given.resume.empty()) resumed = open_checkpoint(roles, given.resume, tensors, given.seed);
   set_up_data_plane();
   clock.synchronize(roles.job.get());
   if (!options.out.empty()) {
     run_dir = claim_run_dir(roles, options);
     agree(roles.job.get(), [&] { set_up_trace(); });
   }
-  if (is_server())
-    make_server();
-  else
-    make_worker();
+  checkpoint_root = options.checkpoint_dir;
+  if (checkpoint_root.empty() && !run_dir.empty()) checkpoint_root = run_dir + "/checkpoints";
+  agree(roles.job.get(), [&] {
+    if (is_server())
+      make_server();
+    else
+      make_worker();
+  });
 }
 
 void Session::Impl::set_up_data_plane() {
@@ -93,6 +105,7 @@ void Session::Impl::set_up_trace() {
   writer.flush_ns = static_cast<std::int64_t>(options.trace_flush_s * 1e9);
   writer.clock_offset_ns = clock.offset_ns();
   writer.attributes = trace_attributes(options, roles, *map, *plan, choice);
+  writer.attributes.emplace_back("first_iteration", std::to_string(resumed ? resumed->iteration : 0));
   if (is_server())
     server_trace = std::make_unique<trace::ServerTrace>(writer);
   else
@@ -112,7 +125,17 @@ void Session::Impl::make_server() {
   settings.stall_ns = static_cast<std::int64_t>(options.stall_s * 1e9);
   settings.abort_ns = static_cast<std::int64_t>(options.abort_s * 1e9);
   settings.controller = controller_options(options, parsed, roles.worker_count());
+  settings.controller.first_iteration = resumed ? resumed->iteration : 0;
+  settings.optimizer = options.server_optimizer;
+  settings.layers = shard_layers(tensors, *map, settings.index);
+  if (!checkpoint_root.empty())
+    settings.checkpoint = [this](Iteration iteration, const State& state) {
+      return write_part(checkpoint_root, iteration, server_file(roles.index), state);
+    };
+  settings.stop_wanted = options.stop_wanted;
+  settings.poll = options.poll;
   server = std::make_unique<Server>(settings, *plan, *channel, *transport, clock, server_trace.get());
+  if (resumed) read_shard(*resumed, *map, settings.index, server->state());
 }
 
 void Session::Impl::make_worker() {
@@ -126,6 +149,9 @@ void Session::Impl::make_worker() {
     settings.inline_data.push_back(travels_inline(options, *map, ServerIndex{m}));
   settings.keys = options.pslite_keys;
   settings.central = parsed.central;
+  settings.first_iteration = resumed ? resumed->iteration : 0;
+  settings.stop_wanted = options.stop_wanted;
+  settings.poll = options.poll;
   settings.stall_ns = static_cast<std::int64_t>(options.stall_s * 1e9);
   // The servers see more than a worker does; it gives them time to say so first.
   settings.abort_ns = static_cast<std::int64_t>((options.abort_s + 2) * 1e9);
@@ -171,6 +197,27 @@ void Session::run(const std::function<void(Worker&)>& body) {
     throw RunError(error.what());
   }
   impl_->channel->drain();
+}
+
+Iteration Session::first_iteration() const { return impl_->resumed ? impl_->resumed->iteration : 0; }
+
+std::string Session::checkpoint(const State& own) {
+  auto& impl = *impl_;
+  if (impl.checkpoint_root.empty())
+    throw RunError("a checkpoint has no folder to go to; give --checkpoint-dir, or --out for one in the run's folder");
+  CheckpointWriter writer(impl.checkpoint_root, impl.worker->iteration(), impl.roles);
+  writer.write_workers(own);
+  if (impl.roles.index == 0) writer.add_servers(impl.worker->checkpoint());
+  Manifest manifest;
+  manifest.tensors = impl.tensors;
+  manifest.slicing = impl.options.slicing;
+  manifest.sync = impl.plan->canonical();
+  manifest.seed = impl.options.seed;
+  return writer.finish(std::move(manifest), impl.options.keep_checkpoints);
+}
+
+void Session::restore(const State& own) {
+  if (impl_->resumed) read_worker(*impl_->resumed, impl_->roles.index, own);
 }
 
 std::vector<float> Session::gather_weights() {

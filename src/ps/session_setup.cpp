@@ -87,7 +87,9 @@ std::string to_text(const SessionOptions& o) {
       "staleness-scale = {}\nfastest = {}\njoin = {}\nseed = {}\ntransport = {}\nchunk-kib = {}\nring = {}\n"
       "wire = {}\npslite-keys = {}\nout = {}\n",
       o.servers, o.placement, o.slicing, o.sync, o.release, o.coordination, o.coin, o.staleness_scale, o.only_fastest,
-      o.join, o.seed, o.transport, o.chunk_kib, o.ring, o.wire, o.pslite_keys, o.out);
+      o.join, o.seed, o.transport, o.chunk_kib, o.ring, o.wire, o.pslite_keys, o.out) +
+         fmt::format("checkpoint-dir = {}\nresume = {}\noptimizer-at = {}\n", o.checkpoint_dir, o.resume,
+                     o.server_optimizer ? "server" : "worker");
 }
 
 std::vector<TensorSpec> share_tensors(const Roles& roles, const std::vector<TensorSpec>& own) {
@@ -107,8 +109,11 @@ std::vector<TensorSpec> share_tensors(const Roles& roles, const std::vector<Tens
 
 std::string claim_run_dir(const Roles& roles, const SessionOptions& options) {
   std::string dir;
+  std::string model;
+  for (const auto& [name, value] : options.trace_attributes)
+    if (name == "model") model = value;
   agree(roles.job.get(), [&] {
-    if (roles.job.rank() == 0) dir = trace::create_run_dir(options.out, options.run_id);
+    if (roles.job.rank() == 0) dir = trace::create_run_dir(options.out, options.run_id, model);
   });
   return broadcast(roles.job.get(), dir, 0);
 }
@@ -158,6 +163,7 @@ trace::Attributes trace_attributes(const SessionOptions& options, const Roles& r
   add("role_index", std::to_string(roles.index));
   add("rank", std::to_string(roles.job.rank()));
   add("servers", std::to_string(roles.server_count()));
+  add("optimizer_at", options.server_optimizer ? "server" : "worker");
   add("workers", std::to_string(roles.worker_count()));
   add("parameters", std::to_string(map.size()));
   add("sync", plan.canonical());

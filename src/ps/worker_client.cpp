@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "fluentps/error.hpp"
 #include "net/simulated.hpp"
@@ -13,7 +14,14 @@ namespace fluentps {
 
 WorkerClient::WorkerClient(const WorkerOptions& options, const ShardMap& map, ControlPort& port, WorkerData& data,
                            Clock& clock, trace::WorkerTrace* trace)
-    : options_(options), map_(map), port_(port), data_(data), clock_(clock), trace_(trace), lanes_(map.servers()) {
+    : options_(options),
+      map_(map),
+      port_(port),
+      data_(data),
+      clock_(clock),
+      trace_(trace),
+      lanes_(map.servers()),
+      next_iteration_(options.first_iteration) {
   for (std::uint32_t m = 0; m < map.servers(); ++m) {
     const auto elements = map.shard_size(ServerIndex{m});
     lanes_[m].credits = options.ring;
@@ -49,7 +57,7 @@ void WorkerClient::initialize(std::span<float> weights) {
     throw UsageError(fmt::format("worker {}: initialize was called twice", options_.index.value));
   initialized_ = true;
   require_ready(weights.size(), "initialize");
-  if (options_.index.value == 0) send_update(weights, MessageKind::kInit, 0);
+  if (options_.index.value == 0 && options_.first_iteration == 0) send_update(weights, MessageKind::kInit, 0);
   request_pull();
   await_pull(weights);
 }
@@ -87,6 +95,24 @@ void WorkerClient::push_pull(std::span<const float> update, std::span<float> wei
 void WorkerClient::leave() {
   for (std::uint32_t k = 0; k < map_.servers(); ++k)
     port_.send(visit(k).value, {.kind = MessageKind::kLeave, .iteration = next_iteration_});
+}
+
+std::vector<trace::WrittenFile> WorkerClient::checkpoint() {
+  for (std::uint32_t m = 0; m < lanes_.size(); ++m) {
+    lanes_[m].written = false;
+    port_.send(m, {.kind = MessageKind::kCheckpoint, .iteration = next_iteration_});
+  }
+  const auto all_written = [this] {
+    return std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.written; });
+  };
+  while (!all_written()) await_message("the servers to write a checkpoint");
+  std::vector<trace::WrittenFile> files;
+  for (const auto& lane : lanes_) files.push_back(lane.file);
+  return files;
+}
+
+void WorkerClient::request_stop() {
+  if (!std::exchange(stop_requested_, true)) port_.send(0, {.kind = MessageKind::kStop});
 }
 
 /// Chunks go to all servers in turn, so that their transfers and the servers' work overlap.
@@ -159,7 +185,8 @@ void WorkerClient::announce_chunk(ServerIndex server, MessageKind kind, std::uin
                 .flags = static_cast<std::uint16_t>(last ? kLastChunk | last_flags : 0),
                 .slot = lane.next_slot,
                 .chunk = lane.next_chunk,
-                .iteration = next_iteration_};
+                .iteration = next_iteration_,
+                .lr = lr_};
   if (last && (last_flags & kWantPull) != 0) lane.request_ns = clock_.now_ns();
   --lane.credits;
   lane.next_slot = (lane.next_slot + 1) % options_.ring;
@@ -192,7 +219,7 @@ void WorkerClient::request_pull() {
 }
 
 void WorkerClient::ask_scheduler() {
-  if (!options_.central || next_iteration_ == 0) return;
+  if (!options_.central || next_iteration_ == options_.first_iteration) return;
   const auto begin_ns = clock_.now_ns();
   const auto all_acked = [this] {
     return std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.acked; });
@@ -260,7 +287,7 @@ void WorkerClient::finish_lane(ServerIndex server) {
   if (lane.ack_wanted) port_.send(server.value, {.kind = MessageKind::kPullDone, .iteration = next_iteration_ - 1});
   lane.reading = false;
   lane.pulled = true;
-  if (trace_ == nullptr || next_iteration_ == 0) return;
+  if (trace_ == nullptr || next_iteration_ == options_.first_iteration) return;
   trace_->add(trace::WorkerPullRow{.iteration = static_cast<std::uint32_t>(next_iteration_ - 1),
                                    .server = static_cast<std::uint16_t>(server.value),
                                    .request_ns = static_cast<std::uint64_t>(lane.request_ns),
@@ -279,6 +306,7 @@ void WorkerClient::await_message(const char* what) {
       return;
     }
     now_ns = clock_.now_ns();
+    if (options_.poll) options_.poll();
     if (trace_ != nullptr) trace_->maybe_flush(now_ns);
     if (now_ns - begin_ns >= options_.abort_ns) give_up(what, now_ns - begin_ns);
     if (now_ns < report_ns) continue;
@@ -309,6 +337,10 @@ void WorkerClient::on_message(const Message& message) {
     case MessageKind::kAck: lane.acked = true; return;
     case MessageKind::kGo: may_go_ = true; return;
     case MessageKind::kGrant: on_grant(message); return;
+    case MessageKind::kCheckpointed:
+      lane.written = true;
+      lane.file = {static_cast<std::uint64_t>(message.header.v), static_cast<std::uint32_t>(message.header.version)};
+      return;
     default:
       throw ProtocolError(fmt::format("worker {} got a {} from server {}, which only workers send", options_.index.value,
                                       to_string(message.header.kind), message.peer));
@@ -322,6 +354,8 @@ void WorkerClient::on_grant(const Message& message) {
   lane.grant_ns = clock_.now_ns();
   lane.v = header.v;
   lane.delayed_total = header.delayed_total;
+  if (header.stop_at > 0) stop_at_ = header.stop_at;
+  if ((header.flags & kStopWanted) != 0) request_stop();
   lane.ack_wanted = (header.flags & kAckWanted) != 0;
   if ((header.flags & kDelayed) != 0) ++transfer_.delayed;
   lane.read_inline = options_.inline_data[message.peer];

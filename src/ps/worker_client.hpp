@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "fluentps/worker.hpp"
 #include "net/message.hpp"
 #include "shard/shard_map.hpp"
+#include "trace/checkpoint_file.hpp"
 #include "shard/wire_format.hpp"
 #include "trace/writer.hpp"
 
@@ -24,6 +26,9 @@ struct WorkerOptions {
   WireFormat wire = WireFormat::kFp32;
   bool keys = false;              ///< 64-bit keys move with the values; counted in the bytes
   bool central = false;           ///< ask the scheduler on server 0 between push and pull
+  Iteration first_iteration = 0;  ///< more than 0 in a resumed run: the servers have their weights already
+  std::function<bool()> stop_wanted;  ///< this rank has been told to stop; may be unset
+  std::function<void()> poll;     ///< called while waiting; may throw to end the run
   std::int64_t stall_ns = 30'000'000'000;
   std::int64_t abort_ns = 60'000'000'000;
 };
@@ -42,7 +47,14 @@ class WorkerClient final : public Worker {
   void push(std::span<const float> update) override;
   void pull(std::span<float> weights) override;
   void push_pull(std::span<const float> update, std::span<float> weights) override;
+  void set_lr(double lr) override { lr_ = lr; }
+  void request_stop() override;
+  Iteration stop_at() const override { return stop_at_; }
   const Transfer& last_transfer() const override { return transfer_; }
+
+  /// Of worker 0, when every worker has its answer to the last pull: has the servers write their shards, waits for it,
+  /// and returns what they wrote, by server.
+  std::vector<trace::WrittenFile> checkpoint();
 
   /// Tells every server that no push will follow.
   void leave();
@@ -60,6 +72,8 @@ class WorkerClient final : public Worker {
     bool pulled = true;
     bool read_inline = false;
     bool ack_wanted = false;
+    bool written = false;            ///< a checkpoint
+    trace::WrittenFile file;
     std::int64_t request_ns = 0;
     std::int64_t grant_ns = 0;
     Iteration v = 0;
@@ -97,7 +111,10 @@ class WorkerClient final : public Worker {
   std::vector<Lane> lanes_;
   std::vector<float> gathered_;  ///< an inline chunk whose pieces are scattered
   std::span<float> into_;        ///< of the pull under way
-  Iteration next_iteration_ = 0;
+  Iteration next_iteration_;
+  Iteration stop_at_ = kNever;
+  bool stop_requested_ = false;
+  double lr_ = 0;
   bool initialized_ = false;
   bool may_go_ = false;          ///< central coordination
   Transfer transfer_;

@@ -7,8 +7,13 @@
 
 namespace fluentps {
 
-Clocks::Clocks(std::uint32_t workers, std::uint64_t coin_seed)
-    : progress_(workers, 0), active_(workers, 1), active_workers_(workers), coin_seed_(mix64(coin_seed)) {}
+Clocks::Clocks(std::uint32_t workers, std::uint64_t coin_seed, Iteration first)
+    : window_(first),
+      progress_(workers, first),
+      active_(workers, 1),
+      active_workers_(workers),
+      fastest_(first),
+      coin_seed_(mix64(coin_seed)) {}
 
 std::optional<std::int64_t> Clocks::first_push_ns() const {
   if (!begun() || window_[v()].pushes == 0) return std::nullopt;

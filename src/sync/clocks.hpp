@@ -13,7 +13,8 @@ namespace fluentps {
 class Clocks final : public SyncState {
  public:
   /// `coin_seed` is the seed of the run, mixed with the server's index where each server has its own coin.
-  Clocks(std::uint32_t workers, std::uint64_t coin_seed);
+  /// `first`: V and progress at the start.
+  Clocks(std::uint32_t workers, std::uint64_t coin_seed, Iteration first = 0);
 
   std::uint32_t workers() const override { return static_cast<std::uint32_t>(progress_.size()); }
   std::uint32_t active_workers() const override { return active_workers_; }

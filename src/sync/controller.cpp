@@ -27,8 +27,9 @@ struct Controller::Impl : DelayedPulls::Condition {
   Impl(const ControllerOptions& controller_options, std::vector<SyncPlan::Stretch> plan, ServerIndex server)
       : options(controller_options),
         stretches(std::move(plan)),
-        clocks(options.workers, options.coin_per_server ? options.seed ^ mix64(server.value + 1ULL) : options.seed),
-        delayed(options.workers) {}
+        clocks(options.workers, options.coin_per_server ? options.seed ^ mix64(server.value + 1ULL) : options.seed,
+               options.first_iteration),
+        delayed(options.workers, options.first_iteration) {}
 
   SyncModel& model_at(Iteration i) const {
     auto stretch = stretches.size() - 1;

@@ -27,6 +27,7 @@ struct ControllerOptions {
   bool coin_per_server = false;  ///< default: one coin for all servers
   bool only_fastest = false;     ///< `fastest`: only a worker that is (one of) the fastest may be delayed
   bool join = false;             ///< `join`: a pull at i is also delayed if another already waits at i
+  Iteration first_iteration = 0;  ///< V and every worker's progress at the start: more than 0 in a resumed run
 };
 
 /// An answered pull. The weights of the moment are its answer.

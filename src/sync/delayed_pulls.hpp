@@ -18,7 +18,8 @@ namespace fluentps {
 
 class DelayedPulls {
  public:
-  explicit DelayedPulls(std::uint32_t workers) : entries_(workers), watchers_(workers) {}
+  /// `v`: V at the start.
+  explicit DelayedPulls(std::uint32_t workers, Iteration v = 0) : entries_(workers), window_(v), watchers_(workers) {}
 
   bool waits(WorkerIndex worker) const { return entries_[worker.value].waits; }
   /// Whether any pull of iteration i >= V waits.

@@ -13,6 +13,7 @@ namespace fluentps {
 template <typename Slot>
 class IterationWindow {
  public:
+  explicit IterationWindow(Iteration begin = 0) : begin_(begin), end_(begin) {}
   Iteration begin() const { return begin_; }
   Iteration end() const { return end_; }
   bool contains(Iteration i) const { return i >= begin_ && i < end_; }
@@ -44,8 +45,8 @@ class IterationWindow {
     slots_ = std::move(larger);
   }
 
-  Iteration begin_ = 0;
-  Iteration end_ = 0;
+  Iteration begin_;
+  Iteration end_;
   std::vector<Slot> slots_ = std::vector<Slot>(4);  ///< the size is a power of two; slots outside the window are fresh
 };
 

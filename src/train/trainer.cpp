@@ -42,7 +42,12 @@ Trainer::Trainer(const TrainerOptions& options, Problem& problem, Clock& clock, 
       straggler_(options.straggler, options.seed, options.workers, options.worker) {
   const auto tensors = problem.tensors();
   const auto n = total_size(tensors);
-  rule_ = make_update_rule(options.rule, n, layers_of(tensors));
+  if (options.clip_norm < 0 || !std::isfinite(options.clip_norm))
+    throw UsageError(fmt::format("--clip-norm is {}; it must be 0 (none) or more", options.clip_norm));
+  if (options.grad_accumulate == 0) throw UsageError("--grad-accumulate is 0; it must be 1 or more");
+  // Made in any case: a mistake in its options is the user's wherever it runs.
+  rule_ = make_update_rule(options.rule, options.optimizer_at_server ? 0 : n,
+                           options.optimizer_at_server ? std::vector<LayerRange>{} : layers_of(tensors));
   weights_.resize(static_cast<std::size_t>(n));
   update_.resize(static_cast<std::size_t>(n));
 }
@@ -50,29 +55,82 @@ Trainer::Trainer(const TrainerOptions& options, Problem& problem, Clock& clock, 
 void Trainer::run(Worker& worker) {
   problem_.initial_weights(weights_);
   worker.initialize(weights_);
+  if (checkpoints_.restore) checkpoints_.restore(state());
   const auto start_ns = clock_.now_ns();
-  for (Iteration i = 0; i < options_.iterations; ++i) {
+  for (auto i = worker.iteration(); i < options_.iterations; ++i) {
     const auto begin_ns = clock_.now_ns();
     IterationReport report{.iteration = i, .lr = schedule_->at(i)};
     report.loss = compute(worker, i);
     report.compute_ns = clock_.now_ns() - begin_ns;
+    worker.set_lr(report.lr);
     worker.push_pull(update_, weights_);
     report.transfer = worker.last_transfer();
     record(report, begin_ns);
     if (worker.index().value == 0 && options_.eval_every > 0 && (i + 1) % options_.eval_every == 0 &&
         i + 1 < options_.iterations)
       evaluate(i + 1, weights_);
+    if (checkpoint(worker, i + 1)) break;
   }
   totals_.total_ns = clock_.now_ns() - start_ns;
 }
 
+/// Returns whether the loop ends here.
+bool Trainer::checkpoint(Worker& worker, Iteration next) {
+  const bool stop_wanted = checkpoints_.stop_wanted && checkpoints_.stop_wanted();
+  if (!checkpoints_.save) return false;
+  if (stop_wanted) worker.request_stop();
+  totals_.stopped = worker.stop_at() == next && next < options_.iterations;
+  if (totals_.stopped || (checkpoints_.every > 0 && next % checkpoints_.every == 0)) checkpoints_.save(state());
+  return totals_.stopped;
+}
+
+State Trainer::state() {
+  State state;
+  if (!options_.optimizer_at_server) {
+    for (auto& [name, values] : rule_->state()) state.arrays.emplace_back(options_.rule.name + "/" + name, values);
+    for (auto& [name, value] : rule_->scalars()) state.numbers.emplace_back(options_.rule.name + "/" + name, value);
+  }
+  for (auto& [name, values] : problem_.local_state()) state.arrays.emplace_back("local/" + name, values);
+  return state;
+}
+
+/// Iteration i takes the batches i*K to i*K+K-1 and their mean.
+double Trainer::gradient(Iteration i) {
+  const Iteration count = options_.grad_accumulate;
+  if (count == 1) return problem_.gradient(weights_, i, update_);
+  batch_gradient_.resize(update_.size());
+  double loss = 0;
+  for (Iteration k = 0; k < count; ++k) {
+    loss += problem_.gradient(weights_, i * count + k, batch_gradient_);
+    if (k == 0)
+      kernels::store(update_, batch_gradient_);
+    else
+      kernels::add(update_, batch_gradient_);
+  }
+  const auto scale = 1.0F / static_cast<float>(count);
+  for (auto& each : update_) each *= scale;
+  return loss / static_cast<double>(count);
+}
+
+/// Pascanu, Mikolov and Bengio 2013.
+void Trainer::clip() {
+  if (options_.clip_norm == 0) return;
+  double sum = 0;
+  for (const double each : update_) sum += each * each;
+  const double norm = std::sqrt(sum);
+  if (norm <= options_.clip_norm) return;
+  const auto scale = static_cast<float>(options_.clip_norm / norm);
+  for (auto& each : update_) each *= scale;
+}
+
 double Trainer::compute(Worker& worker, Iteration i) {
   const auto begin_ns = clock_.now_ns();
-  const double loss = problem_.gradient(weights_, i, update_);
+  const double loss = gradient(i);
   if (!usable(worker, i, loss)) {
     std::fill(update_.begin(), update_.end(), 0.0F);
   } else if (problem_.moves_weights()) {
-    rule_->step(weights_, update_, schedule_->at(i), update_);
+    clip();
+    if (!options_.optimizer_at_server) rule_->step(weights_, update_, schedule_->at(i), update_);
   }
   pass_compute_time(i, begin_ns);
   if (straggler_.active()) clock_.sleep_ns(straggler_.sleep_ns(i, clock_.now_ns() - begin_ns));

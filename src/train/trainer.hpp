@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "fluentps/clock.hpp"
+#include "fluentps/state.hpp"
 #include "fluentps/types.hpp"
 #include "fluentps/worker.hpp"
 #include "shard/schedule.hpp"
@@ -22,6 +24,9 @@ struct TrainerOptions {
   Iteration iterations = 0;      ///< of this worker
   Iteration eval_every = 0;      ///< worker 0 evaluates after so many iterations; 0: only at the end
   UpdateRuleOptions rule;
+  bool optimizer_at_server = false;  ///< push the gradient and its learning rate; `rule` is the servers' affair
+  double clip_norm = 0;          ///< a longer gradient is scaled down to this norm; 0: none is
+  std::uint32_t grad_accumulate = 1;  ///< gradients of so many batches are averaged in one iteration
   ScheduleOptions schedule;
   std::string compute_model;     ///< spec, empty: computing takes the time it takes
   std::string straggler;         ///< spec, empty: none
@@ -29,6 +34,15 @@ struct TrainerOptions {
   std::uint64_t seed = 1;
   WorkerIndex worker;
   std::uint32_t workers = 1;     ///< N
+};
+
+/// How the loop reaches its checkpoints. Unset functions: it has none.
+struct TrainerCheckpoints {
+  Iteration every = 0;                        ///< save after so many iterations; 0: only when stopped
+  std::function<void(const State&)> save;     ///< all workers call it after the same iteration
+  std::function<void(const State&)> restore;  ///< of a resumed run: called once, before the first iteration
+  /// Asked after every iteration: this rank has been told to stop, so save together with the others, and end.
+  std::function<bool()> stop_wanted;
 };
 
 /// What an observer hears of every iteration.
@@ -55,6 +69,7 @@ struct TrainerTotals {
   std::uint64_t bytes = 0;
   double last_loss = 0;
   Iteration skipped = 0;         ///< of gradients that were not finite
+  bool stopped = false;          ///< by a signal, after a checkpoint
 };
 
 class Trainer {
@@ -68,11 +83,19 @@ class Trainer {
   /// Evaluates `weights` and records it as of `iteration`; nothing where the problem has no test set.
   std::optional<Evaluation> evaluate(Iteration iteration, std::span<const float> weights);
 
+  void set_checkpoints(const TrainerCheckpoints& checkpoints) { checkpoints_ = checkpoints; }
+  /// What a checkpoint keeps of this worker: the optimizer's state under its name ("momentum/velocity"), the problem's
+  /// under local/. Views into both.
+  State state();
+
   const TrainerTotals& totals() const { return totals_; }
 
  private:
   double compute(Worker& worker, Iteration i);
   void pass_compute_time(Iteration i, std::int64_t begin_ns);
+  double gradient(Iteration i);
+  void clip();
+  bool checkpoint(Worker& worker, Iteration next);
   bool usable(const Worker& worker, Iteration i, double loss);
   void record(const IterationReport& report, std::int64_t begin_ns);
 
@@ -87,6 +110,8 @@ class Trainer {
   Straggler straggler_;
   std::vector<float> weights_;
   std::vector<float> update_;  ///< first the gradient, then what is pushed
+  std::vector<float> batch_gradient_;  ///< of one of several batches
+  TrainerCheckpoints checkpoints_;
   TrainerTotals totals_;
 };
 

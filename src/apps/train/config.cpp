@@ -7,7 +7,10 @@
 
 #include "apps/train/ini_file.hpp"
 #include "fluentps/error.hpp"
+#include "shard/shard_map.hpp"
 #include "shard/spec.hpp"
+#include "sync/controller.hpp"
+#include "train/batches.hpp"
 
 namespace fluentps::app {
 namespace {
@@ -39,8 +42,10 @@ po::options_description work_options(Config& c) {
                                         "quadratic, synthetic:params=N,compute_ms=T (docs/models.md)")
       ("dataset", field(c.problem.dataset), "fashion-mnist, mnist, cifar10, cifar100, synthetic")
       ("data", field(c.problem.data), "folder of the data set; empty: where its Debian package puts it")
-      ("batch-size", field(c.problem.batch_size), "images per worker and iteration")
-      ("global-batch", field(c.global_batch), "images of all workers together; instead of --batch-size, 0: not used")
+      ("augment", field(c.problem.augment), "training images at random: none, flip, crop (4 pixels), flip+crop; auto: flip for cifar")
+      ("batch-size", field(c.problem.batch_size), "images per worker and batch")
+      ("grad-accumulate", field(c.trainer.grad_accumulate), "batches per iteration, whose gradients are averaged")
+      ("global-batch", field(c.global_batch), "images of all workers in one iteration; instead of --batch-size, 0: not used")
       ("iterations", field(c.iterations_text), "per worker; a list such as 10,13 gives worker 0 ten and the others 13")
       ("epochs", field(c.epochs), "passes over the training data instead of --iterations, 0: not used")
       ("eval-every", field(c.trainer.eval_every), "worker 0 evaluates after so many iterations; 0: only at the end")
@@ -52,10 +57,13 @@ po::options_description work_options(Config& c) {
 
 po::options_description optimizer_options(Config& c) {
   auto& t = c.trainer;
-  po::options_description group("Optimizer (on the worker; the server adds update/N)", kHelpColumns);
+  po::options_description group("Optimizer", kHelpColumns);
   group.add_options()
       ("optimizer", field(t.rule.name), "sgd, momentum, nesterov, adam, lars")
+      ("optimizer-at", field(c.optimizer_at), "worker (it pushes its step, the servers add step/N), or server (one step per "
+                                             "aggregate of gradients)")
       ("lr", field(t.schedule.lr), "learning rate")
+      ("clip-norm", field(t.clip_norm), "a worker's gradient that is longer is scaled down to this norm; 0: none is")
       ("momentum", field(t.rule.momentum), "of momentum, nesterov and lars")
       ("weight-decay", field(t.rule.weight_decay), "L2 penalty added to the gradient")
       ("trust-ratio", field(t.rule.trust_ratio), "of lars")
@@ -99,8 +107,18 @@ po::options_description output_options(Config& c) {
   po::options_description group("Output", kHelpColumns);
   group.add_options()
       ("out", field(c.session.out), "each run gets its own folder in here; empty: no trace")
-      ("run-id", field(c.session.run_id), "name of that folder; empty: from date and time. Never reused: -r1, -r2 ...")
+      ("run-id", field(c.session.run_id), "name of that folder; empty: from date, time and model. Never reused: -r1, -r2 ...")
       ("trace-flush-s", field(c.session.trace_flush_s), "trace rows older than this are on disk");
+  return group;
+}
+
+po::options_description checkpoint_options(Config& c) {
+  po::options_description group("Checkpoints (docs/checkpoints.md; SIGUSR1: write one and end)", kHelpColumns);
+  group.add_options()
+      ("checkpoint-every", field(c.checkpoint_every), "iterations; all workers meet then. 0: only on SIGUSR1")
+      ("checkpoint-dir", field(c.session.checkpoint_dir), "seen by all ranks; empty: checkpoints, in the run's folder")
+      ("keep-checkpoints", field(c.session.keep_checkpoints), "older ones are removed; 0: none is")
+      ("resume", field(c.session.resume), "go on from this checkpoint, or the newest of this folder or run");
   return group;
 }
 
@@ -109,6 +127,7 @@ po::options_description general_options(Config& c) {
   group.add_options()
       ("help,h", po::bool_switch(&c.help), "this text")
       ("version", po::bool_switch(&c.version), "version and libraries")
+      ("check-config", po::bool_switch(&c.check_config), "check the options, print them all as a file for --config, and end")
       ("list-sync", po::bool_switch(&c.list_sync), "the synchronization models, their conditions and sources")
       ("preset", po::value<std::string>(), "pslite-published or pslite-fair: options of a baseline; all others win over them")
       ("config", po::value<std::vector<std::string>>()->composing(), "ini file; repeatable, later ones win, the command line wins over all");
@@ -122,7 +141,8 @@ po::options_description run_options(Config& c) {
       .add(optimizer_options(c))
       .add(sync_options(c.session))
       .add(transport_options(c.session))
-      .add(output_options(c));
+      .add(output_options(c))
+      .add(checkpoint_options(c));
   return all;
 }
 
@@ -224,6 +244,17 @@ void finish(Config& config) {
   if (config.nonfinite != "abort" && config.nonfinite != "skip")
     throw UsageError(fmt::format("unknown --nonfinite '{}'; use abort or skip", config.nonfinite));
   config.trainer.skip_nonfinite = config.nonfinite == "skip";
+  if (config.optimizer_at != "worker" && config.optimizer_at != "server")
+    throw UsageError(fmt::format("unknown --optimizer-at '{}'; use worker or server", config.optimizer_at));
+  config.trainer.optimizer_at_server = config.optimizer_at == "server";
+  if (config.trainer.optimizer_at_server) config.session.server_optimizer = config.trainer.rule;
+  if (config.checkpoint_every < 0)
+    throw UsageError(fmt::format("--checkpoint-every is {}; it must be 0 or more", config.checkpoint_every));
+  if (config.checkpoint_every > 0 && config.session.out.empty() && config.session.checkpoint_dir.empty())
+    throw UsageError("--checkpoint-every without --out needs --checkpoint-dir, a folder for the checkpoints");
+  if (config.checkpoint_every > 0 && config.iterations.size() > 1)
+    throw UsageError(fmt::format("--checkpoint-every needs the same number of iterations on all workers, not --iterations {}",
+                                 config.iterations_text));
   if (config.epochs < 0) throw UsageError(fmt::format("--epochs is {}; it must be 0 or more", config.epochs));
   if (config.trainer.eval_every < 0)
     throw UsageError(fmt::format("--eval-every is {}; it must be 0 or more", config.trainer.eval_every));
@@ -259,6 +290,18 @@ Config parse_config(int argc, const char* const* argv) {
   finish(config);
   config.effective = dump(options, values);
   return config;
+}
+
+void check_config(const Config& config, std::uint32_t workers) {
+  const SyncPlan plan(config.session.sync, workers, std::max(1U, config.session.servers));
+  (void)make_update_rule(config.trainer.rule, 0, {});
+  auto schedule = config.trainer.schedule;
+  schedule.iterations = config.iterations.front();
+  schedule.workers = workers;
+  (void)make_schedule(schedule);
+  (void)train::parse_augmentation(config.problem.augment, config.problem.dataset);
+  (void)parse_release(config.session.release);
+  (void)parse_slicing(config.session.slicing);
 }
 
 std::string help_text() {

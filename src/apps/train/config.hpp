@@ -20,11 +20,14 @@ struct Config {
   std::uint32_t global_batch = 0;
   std::string iterations_text = "1000";
   std::string nonfinite = "abort";
+  std::string optimizer_at = "worker";
+  Iteration checkpoint_every = 0;
   std::string save_weights;
   bool help = false;
   bool list_sync = false;
   bool version = false;
   bool preflight_only = false;
+  bool check_config = false;
 
   /// Every option and its value, as `name=value` lines of an ini file that repeats this run.
   std::string effective;
@@ -33,6 +36,9 @@ struct Config {
 /// Command line first, then the files named by --config, later files before earlier ones. Throws UsageError, for a file
 /// with its name and line.
 Config parse_config(int argc, const char* const* argv);
+
+/// What can be found wrong without data and servers. Throws UsageError.
+void check_config(const Config& config, std::uint32_t workers);
 
 /// The text of --help.
 std::string help_text();

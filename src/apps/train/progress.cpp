@@ -63,7 +63,9 @@ std::string Progress::numbers(const train::IterationReport& report, double per_s
 }
 
 void Progress::on_iteration(const train::IterationReport& report) {
-  smoothed_loss_ = report.iteration == 0 ? report.loss : smoothed_loss_ + kSmoothing * (report.loss - smoothed_loss_);
+  const bool first = last_iteration_ < 0;
+  if (first) last_iteration_ = report.iteration;
+  smoothed_loss_ = first ? report.loss : smoothed_loss_ + kSmoothing * (report.loss - smoothed_loss_);
   const bool last = report.iteration + 1 == iterations_;
   if (report.now_ns - last_ns_ < period_ns_ && !(last && terminal_.present)) return;
   const double elapsed_s = static_cast<double>(std::max<std::int64_t>(report.now_ns - last_ns_, 1)) * 1e-9;
@@ -100,6 +102,12 @@ void Progress::on_evaluation(Iteration iteration, const train::Evaluation& evalu
   fmt::print("[{:6.1f} s] iteration {}: test loss {:.4f}{}\n", static_cast<double>(clock_.now_ns() - start_ns_) * 1e-9,
              iteration, evaluation.loss,
              std::isfinite(evaluation.accuracy) ? fmt::format(", accuracy {:.4f}", evaluation.accuracy) : "");
+  std::fflush(stdout);
+}
+
+void Progress::note(const std::string& text) {
+  finish();
+  fmt::print("{}\n", text);
   std::fflush(stdout);
 }
 

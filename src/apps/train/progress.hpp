@@ -23,6 +23,8 @@ class Progress : public train::Observer {
 
   void on_iteration(const train::IterationReport& report) override;
   void on_evaluation(Iteration iteration, const train::Evaluation& evaluation) override;
+  /// A line of its own.
+  void note(const std::string& text);
   /// Ends the bar's line.
   void finish();
 
@@ -36,7 +38,7 @@ class Progress : public train::Observer {
   std::int64_t period_ns_;
   std::int64_t start_ns_;
   std::int64_t last_ns_;
-  Iteration last_iteration_ = 0;
+  Iteration last_iteration_ = -1;  ///< before the first report; a resumed run does not begin at 0
   double smoothed_loss_ = 0;
   std::optional<train::Evaluation> evaluation_;
   bool bar_open_ = false;
