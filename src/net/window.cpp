@@ -6,6 +6,7 @@
 #include <exception>
 
 #include "net/mpi_error.hpp"
+#include "net/simulated.hpp"
 
 namespace fluentps {
 namespace {
@@ -36,13 +37,33 @@ Window::Window(MPI_Comm comm, std::int64_t bytes, const char* name) : bytes_(byt
   limits_ = gather(comm, bytes);
   shifts_ = gather(comm, shift);
   FLUENTPS_MPI(MPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN));
-  FLUENTPS_MPI(MPI_Win_lock_all(MPI_MODE_NOCHECK, window_));
+  lock();
 }
 
 Window::~Window() {
   if (window_ == MPI_WIN_NULL || std::uncaught_exceptions() > 0) return;
-  MPI_Win_unlock_all(window_);
+  unlock();
   MPI_Win_free(&window_);
+}
+
+/// SimGrid 3.32 does lock_all rank by rank, with several events of the simulator each: a million locks at 1040 ranks. There it
+/// is enough to lock who exposes something.
+void Window::lock() {
+  if (!kSimulated) {
+    FLUENTPS_MPI(MPI_Win_lock_all(MPI_MODE_NOCHECK, window_));
+    return;
+  }
+  for (int rank = 0; rank < static_cast<int>(limits_.size()); ++rank)
+    if (limit(rank) > 0) FLUENTPS_MPI(MPI_Win_lock(MPI_LOCK_SHARED, rank, MPI_MODE_NOCHECK, window_));
+}
+
+void Window::unlock() {
+  if (!kSimulated) {
+    MPI_Win_unlock_all(window_);
+    return;
+  }
+  for (int rank = 0; rank < static_cast<int>(limits_.size()); ++rank)
+    if (limit(rank) > 0) MPI_Win_unlock(rank, window_);
 }
 
 void Window::require_inside(int target, std::int64_t offset, std::size_t bytes, const char* what) const {

@@ -43,6 +43,8 @@ class Window {
   void sync();
 
  private:
+  void lock();
+  void unlock();
   void require_inside(int target, std::int64_t offset, std::size_t bytes, const char* what) const;
 
   MPI_Win window_ = MPI_WIN_NULL;
