@@ -19,6 +19,8 @@ struct Field {
   const char* name;
   Value Row::*member;
 };
+template <typename Row, typename Value>
+Field(const char*, Value Row::*) -> Field<Row, Value>;  // clang 14 does not deduce it for an aggregate
 
 template <typename Row>
 struct Table;

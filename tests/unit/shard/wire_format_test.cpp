@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -60,6 +61,19 @@ TEST(WireFormat, LongAndOddRangesKeepTheirOrder) {
       unpack(format, wire, back);
       EXPECT_EQ(back, values);
     }
+}
+
+TEST(WireFormat, OneByOneAndEightByEightAgree) {
+  // A range of 8 takes the processor's conversion where it has one, a range of 1 the plain code.
+  for (std::uint32_t bits = 0; bits < 0xFFFF'0000U; bits += 65'521U) {
+    const auto value = std::bit_cast<float>(bits);
+    if (std::isnan(value)) continue;
+    const std::vector<float> eight(8, value);
+    std::vector<float> wire(4), back(8);
+    pack(WireFormat::kFp16, eight, wire);
+    unpack(WireFormat::kFp16, wire, back);
+    ASSERT_EQ(back[3], round_trip(WireFormat::kFp16, value)) << value;
+  }
 }
 
 TEST(WireFormat, RefusesAnotherName) { EXPECT_THROW(parse_wire_format("int8"), UsageError); }
