@@ -63,7 +63,7 @@ stage_data() {
   [ -n "$FLUENTPS_DATA" ] || return 0
   [ -d "$FLUENTPS_DATA" ] || refuse "FLUENTPS_DATA $FLUENTPS_DATA is no folder; mend it in jobs/env.sh"
   scratch=$FLUENTPS_SCRATCH/fluentps-$SLURM_JOB_ID
-  on_every_node mkdir -p "$scratch" && on_every_node cp -rL "$FLUENTPS_DATA/." "$scratch" ||
+  { on_every_node mkdir -p "$scratch" && on_every_node cp -rL "$FLUENTPS_DATA/." "$scratch"; } ||
     refuse "could not copy $FLUENTPS_DATA to $scratch on every node; mend FLUENTPS_SCRATCH in jobs/env.sh"
   data_options=(--data "$scratch")
 }
@@ -112,12 +112,19 @@ run_part() {
   return "$code"
 }
 
-# train_part [OPTION...]: one part of a training run, from the last checkpoint where there is one.
+# train_part [OPTION...]: one part of a training run, from the last whole checkpoint where there is one.
 train_part() {
-  local resume=()
-  if [ -n "$(ls -A "$run/checkpoints")" ]; then resume=(--resume "$run/checkpoints"); fi
+  local option resume=() every=(--checkpoint-every "$FLUENTPS_CHECKPOINT_EVERY")
+  for option in "$@"; do
+    case $option in
+      --checkpoint-every | --checkpoint-every=*) every=() ;;
+      --out | --out=* | --run-id | --run-id=* | --checkpoint-dir | --checkpoint-dir=* | --resume | --resume=*)
+        refuse "$option is given by the job script; FLUENTPS_RESULTS and FLUENTPS_RUN (jobs/env.sh) choose the folder" ;;
+    esac
+  done
+  if compgen -G "$run/checkpoints/*/manifest.json" >/dev/null; then resume=(--resume "$run/checkpoints"); fi
   run_part launch fluentps-train "$@" "${data_options[@]}" --out "$run" --run-id "part-$part" \
-    --checkpoint-dir "$run/checkpoints" --checkpoint-every "$FLUENTPS_CHECKPOINT_EVERY" "${resume[@]}"
+    --checkpoint-dir "$run/checkpoints" "${every[@]}" "${resume[@]}"
 }
 
 # finish CODE: ends the job, or puts it back into the queue where ranks have stopped at a checkpoint.
