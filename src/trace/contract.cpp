@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "fluentps/error.hpp"
@@ -56,6 +57,7 @@ Contract::Contract(const RunData& run)
   coin_per_server_ = value_of(run.attributes, "coin", "shared") == "per-server";
   only_fastest_ = number_of(run.attributes, "fastest") == 1;
   join_ = number_of(run.attributes, "join") == 1;
+  first_iteration_ = number_of(run.attributes, "first_iteration", 0);
   const auto sync = value_of(run.attributes, "sync");
   try {
     if (sync.empty()) throw UsageError("the trace has no attribute sync");
@@ -68,7 +70,12 @@ Contract::Contract(const RunData& run)
 std::vector<Stretch> Contract::stretches(std::uint32_t server) const {
   std::vector<Stretch> result;
   if (plan_)
-    for (const auto& each : plan_->stretches(ServerIndex{server})) result.push_back(judge(each));
+    for (const auto& each : plan_->stretches(ServerIndex{server})) {
+      auto stretch = judge(each);
+      stretch.from = std::max<Iteration>(0, stretch.from - first_iteration_);
+      if (stretch.from == 0) result.clear();  // those before it ended before the run was resumed
+      result.push_back(std::move(stretch));
+    }
   if (result.empty()) result.emplace_back();
   return result;
 }
@@ -90,7 +97,7 @@ void Contract::describe(std::uint32_t server, Verification& verification) const 
       continue;
     }
     const auto text =
-        fmt::format("server {}, {} {} from iteration {}", server, to_string(release_), each.model->spec(), each.from);
+        fmt::format("server {}, {} {} from iteration {}", server, to_string(release_), each.model->spec(), each.from + first_iteration_);
     if (each.proof == Proof::kExact)
       verification.proved.push_back(text);
     else if (each.proof == Proof::kBound)

@@ -39,7 +39,9 @@ class Contract {
   bool only_fastest() const { return only_fastest_; }
   bool join() const { return join_; }
   std::uint64_t parameters() const { return parameters_; }
-  /// Of one server, by rising `from`; one of unknown model where the plan cannot be read.
+  /// Of a resumed run: verify counts iterations and V from it.
+  Iteration first_iteration() const { return first_iteration_; }
+  /// Of one server, by rising `from`, counted from first_iteration; one of unknown model where the plan cannot be read.
   std::vector<Stretch> stretches(std::uint32_t server) const;
   static const Stretch& at(const std::vector<Stretch>& stretches, Iteration i);
   /// The seed of this server's coin (src/sync/clocks.hpp).
@@ -52,6 +54,7 @@ class Contract {
   std::uint32_t servers_ = 0;
   std::uint64_t seed_ = 1;
   std::uint64_t parameters_ = 0;
+  Iteration first_iteration_ = 0;
   Release release_ = Release::kLazy;
   bool coin_per_server_ = false;
   bool only_fastest_ = false;

@@ -17,8 +17,9 @@ class ReplayState final : public SyncState {
  public:
   static constexpr std::uint64_t kNever = UINT64_MAX;
 
-  ReplayState(std::uint32_t workers, std::uint64_t coin_seed)
-      : last_event_ns(workers, 0), progress_(workers, 0), coin_(workers, coin_seed) {}
+  /// `first_iteration`: of a resumed run, whose iterations are counted from it here, but not for the coin.
+  ReplayState(std::uint32_t workers, std::uint64_t coin_seed, Iteration first_iteration)
+      : last_event_ns(workers, 0), progress_(workers, 0), coin_(workers, coin_seed), first_iteration_(first_iteration) {}
 
   /// In-time pushes count; every push is progress. `i` must be at most the number of pushes so far plus gaps.
   void push(std::uint32_t worker, Iteration i, bool late, std::uint64_t arrive_ns) {
@@ -57,7 +58,9 @@ class ReplayState final : public SyncState {
     if (count(clock) == 0) return std::nullopt;
     return static_cast<std::int64_t>(first_ns_[static_cast<std::size_t>(clock)]);
   }
-  double coin(WorkerIndex worker, Iteration iteration) const override { return coin_.coin(worker, iteration); }
+  double coin(WorkerIndex worker, Iteration iteration) const override {
+    return coin_.coin(worker, iteration + first_iteration_);
+  }
 
   Iteration clock = 0;                       ///< V
   std::uint64_t time_ns = 0;                 ///< of the event being judged
@@ -69,6 +72,7 @@ class ReplayState final : public SyncState {
   std::vector<std::uint32_t> counts_;
   std::vector<std::uint64_t> first_ns_;
   Clocks coin_;
+  Iteration first_iteration_;
 };
 
 }  // namespace fluentps::trace

@@ -120,7 +120,7 @@ bool ServerCheck::push_row_fits(std::uint64_t row, std::uint64_t before_ns) {
 
 /// V goes up by one, never before its condition holds, and not later than the next push.
 void ServerCheck::check_advances() {
-  ReplayState state(contract_.workers(), contract_.coin_seed(rank_.index));
+  ReplayState state(contract_.workers(), contract_.coin_seed(rank_.index), contract_.first_iteration());
   state.last_event_ns = last_event_ns_;
   std::size_t next = 0;
   const auto note = [this, &next](const PushRow& push, const ReplayState& at) {

@@ -48,7 +48,7 @@ void ServerCheck::read_pulls() {
 }
 
 void ServerCheck::check_pulls() {
-  ReplayState state(contract_.workers(), contract_.coin_seed(rank_.index));
+  ReplayState state(contract_.workers(), contract_.coin_seed(rank_.index), contract_.first_iteration());
   state.last_event_ns = last_event_ns_;
   std::size_t next = 0;
   for (std::uint64_t row = 0; row < rank_.server_pulls.size(); ++row) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "trace/contract.hpp"
 #include "trace/server_check.hpp"
@@ -81,6 +82,26 @@ void check_bytes(const RunData& run, const Contract& contract, Verification& ver
                                contract.parameters(), contract.parameters() * sizeof(float)));
 }
 
+/// The same run with iterations and V counted from `first`.
+RunData count_from(RunData run, Iteration first) {
+  const auto offset = static_cast<std::uint32_t>(first);
+  for (auto& rank : run.ranks) {
+    for (auto& row : rank.iterations) row.iteration -= offset;
+    for (auto& row : rank.worker_pulls) {
+      row.iteration -= offset;
+      row.v -= offset;
+    }
+    for (auto& row : rank.pushes) row.iteration -= offset;
+    for (auto& row : rank.server_pulls) {
+      row.iteration -= offset;
+      row.v_request -= offset;
+      row.v_answer -= offset;
+    }
+    for (auto& row : rank.advances) row.v -= offset;
+  }
+  return run;
+}
+
 void note_gaps(const RunData& run, const Contract& contract, Verification& verification) {
   if (run.servers().size() < contract.servers() || run.workers().size() < contract.workers())
     verification.weak.push_back(fmt::format("the traces of {} of {} servers and {} of {} workers are at hand",
@@ -101,9 +122,15 @@ void Verification::add(const RankData& rank, const char* table, std::uint64_t ro
   if (violations.size() < kMostViolations) violations.push_back({rank.name, table, row, std::move(text)});
 }
 
-Verification verify(const RunData& run) {
-  const Contract contract(run);
+Verification verify(const RunData& given) {
+  const Contract contract(given);
+  std::optional<RunData> shifted;
+  if (contract.first_iteration() > 0) shifted = count_from(given, contract.first_iteration());
+  const auto& run = shifted ? *shifted : given;
   Verification verification;
+  if (shifted)
+    verification.proved.push_back(fmt::format("a resumed run: iterations and V below are counted from its first, {}",
+                                              contract.first_iteration()));
   note_gaps(run, contract, verification);
   std::vector<std::unique_ptr<ServerCheck>> checks;
   std::vector<const ServerCheck*> servers(contract.servers(), nullptr);
