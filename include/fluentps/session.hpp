@@ -89,6 +89,11 @@ class Session {
   /// Collective, unless an exception unwinds.
   ~Session();
 
+  /// Collective over `parent`, instead of a session: roles, configuration, data, memory of every node and the transport's
+  /// self-test are checked as at a start, but nothing is allocated or written. Returns a report on rank 0, "" elsewhere;
+  /// throws as the constructor does.
+  static std::string preflight(MPI_Comm parent, const SessionOptions& options);
+
   bool is_server() const;
   /// Index in the own communicator.
   std::uint32_t index() const;

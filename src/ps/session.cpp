@@ -27,6 +27,7 @@ namespace fluentps {
 struct Session::Impl {
   Impl(MPI_Comm parent, const SessionOptions& given);
 
+  void start();
   void set_up_data_plane();
   void set_up_trace();
   void make_server();
@@ -69,6 +70,9 @@ Session::Impl::Impl(MPI_Comm parent, const SessionOptions& given) : options(give
     if (given.server_optimizer && given.server_optimizer->name == "lars") require_whole_tensors(tensors, *map);
   });
   if (!given.resume.empty()) resumed = open_checkpoint(roles, given.resume, tensors, given.seed);
+}
+
+void Session::Impl::start() {
   set_up_data_plane();
   clock.synchronize(roles.job.get());
   if (!options.out.empty()) {
@@ -158,7 +162,23 @@ void Session::Impl::make_worker() {
   worker = std::make_unique<WorkerClient>(settings, *map, *channel, *transport, clock, worker_trace.get());
 }
 
-Session::Session(MPI_Comm parent, const SessionOptions& options) : impl_(std::make_unique<Impl>(parent, options)) {}
+Session::Session(MPI_Comm parent, const SessionOptions& options) : impl_(std::make_unique<Impl>(parent, options)) {
+  impl_->start();
+}
+
+std::string Session::preflight(MPI_Comm parent, const SessionOptions& options) {
+  Impl impl(parent, options);
+  const auto layout = make_layout(options, impl.parsed, *impl.map, impl.roles.worker_count());
+  const auto choice = choose_transport(impl.roles, impl.parsed.transport);
+  const bool exposes = impl.is_server() && choice.kind == TransportKind::kRma;
+  const auto facts = look_at_node(impl.roles, exposes ? window_bytes(layout, impl.roles.index) : 0);
+  agree(impl.roles.job.get(), [&] { require_room(facts, impl.roles.hosts[static_cast<std::size_t>(impl.roles.job.rank())]); });
+  const auto table = preflight_table(impl.roles, facts);
+  if (impl.roles.job.rank() != 0) return "";
+  return fmt::format("{} servers, {} workers, {} parameters, sync {}\n{}transport {}: {}\n{}preflight passed\n",
+                     impl.roles.server_count(), impl.roles.worker_count(), impl.map->size(), impl.plan->canonical(),
+                     impl.map->to_text(), to_string(choice.kind), choice.reason, table);
+}
 
 Session::~Session() {
   if (std::uncaught_exceptions() > 0) {

@@ -151,6 +151,16 @@ def test_help_and_lists(tmp_path):
     assert "HDF5" in mpirun(2, "--version").out
 
 
+def test_preflight_only_reports_and_writes_nothing(tmp_path):
+    out = tmp_path / "out"
+    result = mpirun(4, "--servers", 2, "--model", "softmax", "--preflight-only", "--out", out)
+    assert "2 servers, 2 workers, 7850 parameters" in result.out
+    assert "transport rma" in result.out and "memlock" in result.out and "preflight passed" in result.out
+    assert result.out.count("preflight passed") == 1 and not out.exists()
+    result = mpirun(2, "--model", "softmax", "--data", tmp_path / "none", "--preflight-only", "--out", out, expect=2)
+    assert "dataset-fashion-mnist" in result.err
+
+
 def test_trace_tool_refuses_what_is_no_run(tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "foreign.h5").write_bytes(os.urandom(2000))

@@ -126,6 +126,7 @@ po::options_description general_options(Config& c) {
   po::options_description group("General", kHelpColumns);
   group.add_options()
       ("help,h", po::bool_switch(&c.help), "this text")
+      ("preflight-only", po::bool_switch(&c.preflight_only), "check roles, data, memory and transport on all ranks, report, and end")
       ("version", po::bool_switch(&c.version), "version and libraries")
       ("check-config", po::bool_switch(&c.check_config), "check the options, print them all as a file for --config, and end")
       ("list-sync", po::bool_switch(&c.list_sync), "the synchronization models, their conditions and sources")

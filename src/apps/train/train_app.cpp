@@ -37,10 +37,14 @@ class Run {
     if (can_stop_) options.stop_wanted = stop_wanted;
     options.poll = end_if_told;
     options.prepare = [this](WorkerIndex index, std::uint32_t workers) { return prepare(index, workers); };
-    session_ = std::make_unique<Session>(MPI_COMM_WORLD, options);
+    if (config.preflight_only)
+      fmt::print("{}", Session::preflight(MPI_COMM_WORLD, options));
+    else
+      session_ = std::make_unique<Session>(MPI_COMM_WORLD, options);
   }
 
   int operator()() {
+    if (!session_) return kExitDone;
     speaks_ = !session_->is_server() && session_->index() == 0;
     if (speaks_) print_head();
     if (speaks_ && !session_->run_dir().empty()) std::ofstream(session_->run_dir() + "/config.cfg") << config_.effective;
