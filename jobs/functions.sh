@@ -49,12 +49,20 @@ launch() {
   if [ "$launcher" = srun ]; then
     read -r -a options <<<"$FLUENTPS_SRUN_OPTIONS"
     # --cpus-per-task: since Slurm 22.05 srun does not take it from the job.
-    exec srun --mpi=pmix --cpus-per-task="${SLURM_CPUS_PER_TASK:-1}" --kill-on-bad-exit=1 --wait=0 "${options[@]}" \
-      "${prefix[@]}" "$program" "$@"
+    local srun_command=(srun --mpi=pmix --kill-on-bad-exit=1 --wait=0 "${options[@]}")
+    [ -z "${SLURM_HET_SIZE:-}" ] || exec "${srun_command[@]}" --het-group=0 --cpus-per-task="$(cores_per_task 0)" \
+      env FLUENTPS_ROLE=server "${prefix[@]}" "$program" "$@" : --het-group=1 --cpus-per-task="$(cores_per_task 1)" \
+      --kill-on-bad-exit=1 --wait=0 "${options[@]}" env FLUENTPS_ROLE=worker "${prefix[@]}" "$program" "$@"
+    exec "${srun_command[@]}" --cpus-per-task="${SLURM_CPUS_PER_TASK:-1}" "${prefix[@]}" "$program" "$@"
   fi
   unset SRUN_CPUS_PER_TASK  # mpirun's own srun would get that many cores for all ranks of a node
   read -r -a options <<<"$FLUENTPS_MPIRUN_OPTIONS"
   exec mpirun -np "$SLURM_NTASKS" "${options[@]}" "${prefix[@]}" "$program" "$@"
+}
+
+cores_per_task() {  # of a component of a heterogeneous job
+  local name=SLURM_CPUS_PER_TASK_HET_GROUP_$1
+  echo "${!name:-1}"
 }
 
 # stage_data: copies FLUENTPS_DATA to every node's scratch; sets data_options.
