@@ -11,7 +11,20 @@ from dataclasses import dataclass, field
 import h5py
 import numpy
 
-TABLES = {"worker": ("iterations", "pulls", "evaluations"), "server": ("pushes", "pulls", "advances")}
+SCHEMA = "fluentps-trace/1"
+# The fields that must be there, by role and table; docs/trace-format.md says what they mean.
+TABLES = {
+    "worker": {
+        "iterations": "iteration begin_ns compute_ns push_ns wait_ns pull_ns loss lr bytes",
+        "pulls": "iteration server request_ns grant_ns done_ns v",
+        "evaluations": "iteration time_ns test_loss test_accuracy",
+    },
+    "server": {
+        "pushes": "worker iteration arrive_ns applied_ns bytes staleness late",
+        "pulls": "worker iteration request_ns answer_ns v_request v_answer delayed",
+        "advances": "v time_ns",
+    },
+}
 
 
 class TraceError(Exception):
@@ -20,7 +33,8 @@ class TraceError(Exception):
 
 @dataclass
 class Rank:
-    """One rank: its attributes (text) and its tables (structured arrays, times in ns since the run's origin)."""
+    """One rank: its attributes (text) and its tables (structured arrays, times in ns on the rank's own clock since the
+    run's origin; `run_seconds` brings them to the clock all ranks share)."""
     role: str
     index: int
     attributes: dict
@@ -45,18 +59,38 @@ def as_text(value):
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
 
 
+def written(rows):
+    """The rows before the first of which HDF5 only made room: all its bits are set. Such an end is left by a killed writer."""
+    raw = numpy.ascontiguousarray(rows).view(numpy.uint8).reshape(len(rows), rows.dtype.itemsize)
+    unwritten = (raw == 0xFF).all(axis=1)
+    return rows[:int(unwritten.argmax())] if unwritten.any() else rows
+
+
+def read_table(group, role, name):
+    """One table as structured array. Raises TraceError where it is missing or of another form."""
+    where = f"{group.file.filename}: the table {name} of this {role}"
+    if not isinstance(group.get(name), h5py.Dataset):
+        raise TraceError(f"{where} is missing")
+    rows = group[name][()]
+    lacking = [each for each in TABLES[role][name].split() if each not in (getattr(rows.dtype, "names", None) or ())]
+    if lacking or rows.ndim != 1:
+        raise TraceError(f"{where} has not the fields it should have ({', '.join(lacking) or 'one dimension'})")
+    return written(rows)
+
+
 def read_rank(group):
     """One rank's group or file. Raises TraceError where it is no trace."""
     attributes = {name: as_text(value) for name, value in group.attrs.items()}
     role = attributes.get("role")
-    if role not in TABLES or "schema" not in attributes:
+    if role not in TABLES or "schema" not in {**dict(group.file.attrs), **attributes}:
         raise TraceError(f"{group.file.filename} is an HDF5 file, but no trace of FluentPS: it has no role and schema")
-    tables = {}
-    for name in TABLES[role]:
-        if name not in group:
-            raise TraceError(f"{group.file.filename}: the table {name} of {role} {attributes.get('role_index')} is missing")
-        tables[name] = group[name][()]
-    return Rank(role, int(attributes["role_index"]), attributes, tables)
+    schema = as_text({**dict(group.file.attrs), **group.attrs}["schema"])
+    if schema != SCHEMA:
+        raise TraceError(f"{group.file.filename} has the format {schema}; this program reads {SCHEMA}")
+    for name in ("role_index", "clock_offset_ns"):
+        if not attributes.setdefault(name, "0" if name == "clock_offset_ns" else "").lstrip("-").isdigit():
+            raise TraceError(f"{group.file.filename}: the attribute {name} of this {role} is '{attributes[name]}', no number")
+    return Rank(role, int(attributes["role_index"]), attributes, {name: read_table(group, role, name) for name in TABLES[role]})
 
 
 def files_of(path):
@@ -92,19 +126,26 @@ def load(path):
             try:
                 groups = [file[key] for key in file if key.startswith("rank-")] or [file]
                 ranks += [read_rank(group) for group in groups]
-            except (OSError, RuntimeError, KeyError, ValueError) as error:
+            except (OSError, RuntimeError, KeyError, ValueError, TypeError, MemoryError) as error:
                 raise TraceError(f"cannot read {name}: {str(error).splitlines()[0]}") from error
-    common = dict(ranks[0].attributes)
+    common = dict(ranks[0].attributes) if ranks else {}
     for rank in ranks[1:]:
         common = {key: value for key, value in common.items() if rank.attributes.get(key) == value}
     chosen = {role: sorted((r for r in ranks if r.role == role), key=lambda r: r.index) for role in TABLES}
     if not chosen["worker"] or not chosen["server"]:
         raise TraceError(f"{path} holds {len(chosen['worker'])} workers and {len(chosen['server'])} servers; a run has both")
+    if not any(len(worker.iterations) for worker in chosen["worker"]):
+        raise TraceError(f"{path} holds no iterations yet: no worker has finished one, or none was flushed (--trace-flush-s)")
     return Run(path, common, chosen["worker"], chosen["server"])
 
 
 def seconds(nanoseconds):
     return numpy.asarray(nanoseconds).astype(numpy.float64) * 1e-9
+
+
+def run_seconds(rank, nanoseconds):
+    """Times of one rank as seconds since the run's origin, on the clock of rank 0."""
+    return seconds(nanoseconds) - int(rank.attributes["clock_offset_ns"]) * 1e-9
 
 
 def time_split(worker):
@@ -120,25 +161,32 @@ def time_split(worker):
 
 
 def evaluations(run):
-    """All evaluations by time: seconds, iteration, test loss, test accuracy (NaN where the model has none)."""
-    rows = numpy.concatenate([worker.evaluations for worker in run.workers])
-    return rows[numpy.argsort(rows["time_ns"], kind="stable")]
+    """All evaluations by time: array with seconds, iteration, test_loss, test_accuracy (NaN where the model has none)."""
+    parts = []
+    for worker in run.workers:
+        rows = worker.evaluations
+        part = numpy.empty(len(rows), [("seconds", "f8"), ("iteration", "u4"), ("test_loss", "f4"), ("test_accuracy", "f4")])
+        part["seconds"] = run_seconds(worker, rows["time_ns"])
+        for name in ("iteration", "test_loss", "test_accuracy"):
+            part[name] = rows[name]
+        parts.append(part)
+    rows = numpy.concatenate(parts)
+    return rows[numpy.argsort(rows["seconds"], kind="stable")]
 
 
 def delays_by_iteration(server):
-    """Delayed pulls of this server for each iteration from 0 on."""
+    """(iterations, delayed pulls of this server in each): the iterations that were pulled, rising."""
     rows = server.pulls
-    return numpy.bincount(rows["iteration"][rows["delayed"] == 1], minlength=int(rows["iteration"].max()) + 1 if len(rows) else 0)
+    iterations, place = numpy.unique(rows["iteration"], return_inverse=True)
+    return iterations, numpy.bincount(place, weights=rows["delayed"] == 1, minlength=len(iterations)).astype(int)
 
 
 def staleness_by_iteration(server):
-    """(mean, max) staleness of the pushes of each iteration from 0 on; NaN where there is none."""
+    """(iterations, mean, max) staleness of the pushes of each iteration, the iterations rising."""
     rows = server.pushes
-    length = int(rows["iteration"].max()) + 1 if len(rows) else 0
-    count = numpy.bincount(rows["iteration"], minlength=length).astype(float)
-    total = numpy.bincount(rows["iteration"], weights=rows["staleness"], minlength=length)
-    largest = numpy.full(length, numpy.nan)
-    order = numpy.argsort(rows["staleness"], kind="stable")
-    largest[rows["iteration"][order]] = rows["staleness"][order]
-    with numpy.errstate(invalid="ignore"):
-        return total / count, largest
+    iterations, place = numpy.unique(rows["iteration"], return_inverse=True)
+    count = numpy.bincount(place, minlength=len(iterations))
+    total = numpy.bincount(place, weights=rows["staleness"], minlength=len(iterations))
+    largest = numpy.zeros(len(iterations), rows["staleness"].dtype)
+    numpy.maximum.at(largest, place, rows["staleness"])
+    return iterations, total / count, largest

@@ -7,34 +7,45 @@ import argparse
 import os
 import sys
 
-import numpy
-
 try:
+    import numpy
     import matplotlib
     matplotlib.use("Agg")
     import matplotlib.pyplot as pyplot
     import fluentps_traces as traces
 except ImportError as missing:
-    sys.exit(f"plot_run.py: {missing}; install python3-h5py, python3-numpy and python3-matplotlib (make deps)")
+    print(f"plot_run.py: {missing} for {sys.executable}; where Debian's packages are in use (make deps), "
+          f"/usr/bin/python3 {sys.argv[0]} finds them", file=sys.stderr)
+    sys.exit(2)
 
 # Dark to light, so that a grey print keeps the order; hatches tell neighbours apart.
 PARTS = {"compute": ("#1b4965", ""), "push": ("#ca6702", "//"), "wait": ("#e9d8a6", ".."), "pull": ("#5fa8d3", "\\\\"),
          "other": ("#f2f2f2", "")}
 STYLES = ["-", "--", "-.", ":"]
 MOST_BARS = 32
+MOST_SERVERS = 4
+
+
+def title_of(text, kind, shown, there):
+    """The title, with a note where not everything is drawn."""
+    return text if shown >= there else f"{text} ({kind} 0-{shown - 1} of {there})"
+
+
+def smooth(values):
+    """Mean over a hundredth of the values, and how many values at the start it takes."""
+    width = max(1, len(values) // 100)
+    return numpy.convolve(values, numpy.ones(width) / width, mode="valid") if len(values) else values, width - 1
 
 
 def draw_learning(axes, run):
     rows = traces.evaluations(run)
     loss_axes = axes.twinx()
-    for index, worker in enumerate(run.workers[:1]):
-        table = worker.iterations
-        width = max(1, len(table) // 100)
-        smooth = numpy.convolve(table["loss"], numpy.ones(width) / width, mode="valid")
-        loss_axes.plot(traces.seconds(table["begin_ns"])[width - 1:], smooth, color="0.6", linewidth=1,
-                       label=f"training loss, worker {index}")
+    worker = next(worker for worker in run.workers if len(worker.iterations))
+    loss, skipped = smooth(worker.iterations["loss"])
+    loss_axes.plot(traces.run_seconds(worker, worker.iterations["begin_ns"])[skipped:], loss, color="0.6", linewidth=1,
+                   label=f"training loss, worker {worker.index}")
     if len(rows):
-        time = traces.seconds(rows["time_ns"])
+        time = rows["seconds"]
         loss_axes.plot(time, rows["test_loss"], "s--", color="#ca6702", markersize=4, label="test loss")
         if numpy.isfinite(rows["test_accuracy"]).any():
             axes.plot(time, rows["test_accuracy"], "o-", color="#1b4965", markersize=4, label="test accuracy")
@@ -57,7 +68,8 @@ def draw_time(axes, run):
         axes.bar([worker.index for worker in workers], values, bottom=bottom, color=color, hatch=hatch, edgecolor="0.3",
                  linewidth=0.5, label="other (evaluation)" if part == "other" else part)
         bottom += values
-    axes.set(title="Where the workers' time went", xlabel="worker", ylabel="time (s)")
+    axes.set(title=title_of("Where the workers' time went", "workers", MOST_BARS, len(run.workers)), xlabel="worker",
+             ylabel="time (s)")
     if len(workers) <= 16:
         axes.set_xticks([worker.index for worker in workers])
     axes.set_ylim(top=bottom.max() * 1.25 if len(bottom) and bottom.max() > 0 else 1)
@@ -65,32 +77,37 @@ def draw_time(axes, run):
 
 
 def draw_delays(axes, run):
-    for server in run.servers[:4]:
-        axes.plot(numpy.cumsum(traces.delays_by_iteration(server)), STYLES[server.index % 4], color="#1b4965",
-                  linewidth=1 + 0.5 * server.index, label=f"server {server.index}")
-    axes.set(title="Delayed pulls", xlabel="iteration", ylabel="delayed pulls so far")
+    for server in run.servers[:MOST_SERVERS]:
+        iterations, delays = traces.delays_by_iteration(server)
+        axes.plot(iterations, numpy.cumsum(delays), STYLES[server.index % len(STYLES)], color="#1b4965",
+                  linewidth=1 + 0.5 * (server.index % MOST_SERVERS), label=f"server {server.index}")
+    axes.set(title=title_of("Delayed pulls", "servers", MOST_SERVERS, len(run.servers)), xlabel="iteration",
+             ylabel="delayed pulls so far")
     axes.set_ylim(bottom=0)
     axes.legend(loc="upper left")
 
 
 def draw_staleness(axes, run):
-    for server in run.servers[:4]:
-        mean, largest = traces.staleness_by_iteration(server)
-        width = max(1, len(mean) // 100)
-        kernel = numpy.ones(width) / width
-        iterations = numpy.arange(width - 1, len(mean))
-        axes.plot(iterations, numpy.convolve(mean, kernel, mode="valid"), STYLES[server.index % 4], color="#1b4965",
-                  label=f"mean, server {server.index}")
-        axes.plot(iterations, [numpy.nanmax(largest[k - width + 1:k + 1]) for k in iterations], STYLES[server.index % 4],
-                  color="#ca6702", linewidth=1, label=f"max, server {server.index}")
-    axes.set(title="Staleness of the updates", xlabel="iteration", ylabel="staleness (iterations)")
-    top = max((numpy.nanmax(traces.staleness_by_iteration(server)[1], initial=1) for server in run.servers[:4]), default=1)
-    axes.set_ylim(-0.1, 1.3 * top)
-    axes.legend(loc="upper right", ncol=2, fontsize="small")
+    top = 1
+    for server in run.servers[:MOST_SERVERS]:
+        iterations, mean, largest = traces.staleness_by_iteration(server)
+        if not len(iterations):
+            continue
+        means, skipped = smooth(mean)
+        maxima = [largest[max(0, k - skipped):k + 1].max() for k in range(skipped, len(largest))]
+        style = STYLES[server.index % len(STYLES)]
+        axes.plot(iterations[skipped:], means, style, color="#1b4965", label=f"mean, server {server.index}")
+        axes.plot(iterations[skipped:], maxima, style, color="#ca6702", linewidth=1, label=f"max, server {server.index}")
+        top = max(top, int(largest.max()))
+    axes.set(title=title_of("Staleness of the updates", "servers", MOST_SERVERS, len(run.servers)), xlabel="iteration",
+             ylabel="staleness (iterations)")
+    axes.set_ylim(-0.03 * top, 1.35 * top)
+    if axes.lines:
+        axes.legend(loc="upper right", ncol=2, fontsize="small")
 
 
 def draw(run, path):
-    figure, axes = pyplot.subplots(2, 2, figsize=(16, 11), dpi=100)
+    figure, axes = pyplot.subplots(2, 2, figsize=(16, 12), dpi=100)
     draw_learning(axes[0, 0], run)
     draw_time(axes[0, 1], run)
     draw_delays(axes[1, 0], run)
@@ -120,6 +137,9 @@ def main():
         os.makedirs(folder, exist_ok=True)
         path = os.path.join(folder, "run.png")
         draw(run, path)
+    except MemoryError:
+        print(f"plot_run.py: {options.run} does not fit into this machine's memory", file=sys.stderr)
+        return 2
     except traces.TraceError as error:
         print(f"plot_run.py: {error}", file=sys.stderr)
         return 2
