@@ -16,9 +16,14 @@ COMMON = ["--placement", "first", "--model", "softmax", "--sync", "bsp", "--iter
 SLOW = ["--straggler", "every=1,mean_ms=40"]
 
 
+def merged(*arguments):
+    """Options of which the last one counts: the program takes each once only."""
+    return [each for pair in dict(zip(arguments[::2], arguments[1::2])).items() for each in pair]
+
+
 def weights_of(tmp_path, name, ranks, servers, *arguments, **options):
     file = tmp_path / f"{name}.h5"
-    result = mpirun(ranks, "--servers", servers, *COMMON, "--out", tmp_path / name, "--save-weights", file, *arguments, **options)
+    result = mpirun(ranks, *merged("--servers", servers, *COMMON, "--out", tmp_path / name, "--save-weights", file, *arguments), **options)
     return flat(file), result
 
 
@@ -38,8 +43,8 @@ def pid_of(rank):
 
 def begin(tmp_path, *arguments, ranks=5, wait_for=1):
     """Starts a slow run with checkpoints every 10 iterations; returns it when some are written."""
-    process = start(["mpirun", "-np", ranks, TRAIN, "--servers", 2, *COMMON, *SLOW, "--out", tmp_path / "stopped", "--checkpoint-dir",
-                     tmp_path / "saved", "--trace-flush-s", 0.2, *arguments])
+    process = start(["mpirun", "-np", ranks, TRAIN, *merged("--servers", 2, *COMMON, *SLOW, "--out", tmp_path / "stopped",
+                     "--checkpoint-dir", tmp_path / "saved", "--trace-flush-s", 0.2, *arguments)])
     until = time.time() + 40
     while len(checkpoints(tmp_path / "saved")) < wait_for:
         if time.time() > until or process.poll() is not None:
@@ -102,8 +107,8 @@ def test_every_model_resumes_and_is_verified(tmp_path, clean_after, sync):
 def test_other_number_of_workers(tmp_path, clean_after):
     first, _ = weights_of(tmp_path, "first", 5, 2, "--checkpoint-every", 20, "--global-batch", 96)
     saved = only_run(tmp_path / "first")
-    result = mpirun(4, "--servers", 2, *COMMON, "--global-batch", 96, "--resume", saved / "checkpoints" / "iteration-0000000040",
-                    expect=2)
+    result = mpirun(4, *merged("--servers", 2, *COMMON, "--global-batch", 96, "--resume",
+                               saved / "checkpoints" / "iteration-0000000040"), expect=2)
     assert "momentum/velocity" in result.err and "3 workers" in result.err and len(result.sentences()) == 1
     server = ["--optimizer-at", "server", "--global-batch", 96]
     whole, _ = weights_of(tmp_path, "whole", 5, 2, "--checkpoint-every", 20, *server)
@@ -138,11 +143,11 @@ def test_damaged_checkpoint_is_refused_and_the_one_before_offered(tmp_path, clea
     saved = checkpoints(only_run(tmp_path / "whole") / "checkpoints")
     name = damage(saved[-1])
     out = tmp_path / "refused"
-    result = mpirun(4, "--servers", 2, *COMMON, "--iterations", 90, "--out", out, "--resume", saved[-1].parent, expect=2)
+    result = mpirun(4, *merged("--servers", 2, *COMMON, "--iterations", 90, "--out", out, "--resume", saved[-1].parent), expect=2)
     sentences = result.sentences()
     assert len(sentences) == 1 and name in sentences[0] and f"--resume {saved[0]}" in sentences[0], result.err
     assert not out.exists()
-    mpirun(4, "--servers", 2, *COMMON, "--iterations", 90, "--out", out, "--resume", saved[0])
+    mpirun(4, *merged("--servers", 2, *COMMON, "--iterations", 90, "--out", out, "--resume", saved[0]))
 
 
 @pytest.mark.parametrize("arguments, expected", [(["--seed", 2], "--seed 1"), (["--iterations", 40], "more --iterations"),
@@ -150,7 +155,7 @@ def test_damaged_checkpoint_is_refused_and_the_one_before_offered(tmp_path, clea
 def test_what_does_not_fit_is_refused(tmp_path, clean_after, arguments, expected):
     weights_of(tmp_path, "whole", 3, 1, "--checkpoint-every", 40)
     saved = only_run(tmp_path / "whole")
-    result = mpirun(3, "--servers", 1, *COMMON, *arguments, "--resume", saved, expect=2)
+    result = mpirun(3, *merged("--servers", 1, *COMMON, *arguments, "--resume", saved, "--out", ""), expect=2)
     assert expected in result.err and len(result.sentences()) == 1, result.err
 
 
@@ -214,8 +219,8 @@ def test_disk_without_room_leaves_the_checkpoint_before(tmp_path, clean_after):
     before = checkpoints(tmp_path / "saved")[-1]
     blocked = tmp_path / "saved" / "iteration-0000000060"
     blocked.write_text("")  # a file where the folder should be
-    result = mpirun(3, "--servers", 1, *COMMON, "--checkpoint-every", 20, "--checkpoint-dir", tmp_path / "saved", "--resume",
-                    tmp_path / "saved", "--iterations", 70, "--out", "", expect=None)
+    result = mpirun(3, *merged("--servers", 1, *COMMON, "--checkpoint-every", 20, "--checkpoint-dir", tmp_path / "saved", "--resume",
+                               tmp_path / "saved", "--iterations", 70, "--out", ""), expect=None)
     assert result.code == 3 and "iteration-0000000060" in result.err
     assert checkpoints(tmp_path / "saved")[-1] == before
     shutil.rmtree(tmp_path / "saved")
