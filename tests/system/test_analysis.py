@@ -217,3 +217,24 @@ def test_what_is_not_there_gives_one_sentence(tmp_path):
 def test_missing_packages_give_one_sentence(run_dir):
     done = subprocess.run([sys.executable, "-S", "-I", str(PLOT), str(run_dir)], capture_output=True, text=True)
     assert done.returncode == 2 and "numpy" in done.stderr and done.stderr.count("\n") == 1
+
+
+def leave_unclosed(path):
+    """As a killed writer leaves a file: marked as being written."""
+    subprocess.run([sys.executable, "-c", f"import h5py, os; file = h5py.File({str(path)!r}, 'a', libver='latest'); "
+                    "file.swmr_mode = True; file['iterations'].flush(); os._exit(0)"], check=True, timeout=20)
+
+
+def test_killed_writers_file_is_read(run_dir):
+    leave_unclosed(run_dir / "rank-0001.h5")
+    assert len(traces.load(str(run_dir)).workers[0].iterations) == 2
+
+
+def test_damaged_file_of_killed_writer_does_not_hang(run_dir):
+    path = run_dir / "rank-0001.h5"
+    leave_unclosed(path)
+    content = bytearray(path.read_bytes())
+    content[content.rindex(b"OHDR") + 12] ^= 0xFF  # a checksum that never comes right, however often HDF5 tries again
+    path.write_bytes(content)
+    done = plot(run_dir)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
