@@ -46,18 +46,21 @@ choose_launcher() {
 launch() {
   local program="$FLUENTPS_BUILD/bin/$1" options
   shift
+  # SIGUSR1 would end a rank that does not listen yet; run_part sends it again.
+  # shellcheck disable=SC2016 # for the inner shell
+  local rank=(sh -c 'trap "" USR1; exec "$@"' rank "${prefix[@]}")
   if [ "$launcher" = srun ]; then
     read -r -a options <<<"$FLUENTPS_SRUN_OPTIONS"
     # --cpus-per-task: since Slurm 22.05 srun does not take it from the job.
     local srun_command=(srun --mpi=pmix --kill-on-bad-exit=1 --wait=0 "${options[@]}")
     [ -z "${SLURM_HET_SIZE:-}" ] || exec "${srun_command[@]}" --het-group=0 --cpus-per-task="$(cores_per_task 0)" \
-      env FLUENTPS_ROLE=server "${prefix[@]}" "$program" "$@" : --het-group=1 --cpus-per-task="$(cores_per_task 1)" \
-      --kill-on-bad-exit=1 --wait=0 "${options[@]}" env FLUENTPS_ROLE=worker "${prefix[@]}" "$program" "$@"
-    exec "${srun_command[@]}" --cpus-per-task="${SLURM_CPUS_PER_TASK:-1}" "${prefix[@]}" "$program" "$@"
+      env FLUENTPS_ROLE=server "${rank[@]}" "$program" "$@" : --het-group=1 --cpus-per-task="$(cores_per_task 1)" \
+      --kill-on-bad-exit=1 --wait=0 "${options[@]}" env FLUENTPS_ROLE=worker "${rank[@]}" "$program" "$@"
+    exec "${srun_command[@]}" --cpus-per-task="${SLURM_CPUS_PER_TASK:-1}" "${rank[@]}" "$program" "$@"
   fi
   unset SRUN_CPUS_PER_TASK  # mpirun's own srun would get that many cores for all ranks of a node
   read -r -a options <<<"$FLUENTPS_MPIRUN_OPTIONS"
-  exec mpirun -np "$SLURM_NTASKS" "${options[@]}" "${prefix[@]}" "$program" "$@"
+  exec mpirun -np "$SLURM_NTASKS" "${options[@]}" "${rank[@]}" "$program" "$@"
 }
 
 cores_per_task() {  # of a component of a heterogeneous job
@@ -108,7 +111,7 @@ run_part() {
   say "job $SLURM_JOB_ID, part $part of $run: ${SLURM_NTASKS:-?} ranks on ${SLURM_JOB_NODELIST:-?} with $launcher"
   "$@" &  # launch becomes the launcher, so this is the process to signal
   local step=$!
-  trap 'heard=1; say "signal: the time is nearly up, ranks are asked to write a checkpoint"; kill -USR1 "$step"' USR1
+  trap 'heard=1; say "signal: the time is nearly up, ranks are asked to write a checkpoint"; ask "$step"' USR1
   while true; do
     heard=0
     wait "$step"
@@ -116,8 +119,15 @@ run_part() {
     [ "$heard" = 1 ] || break
   done
   trap '' USR1
+  [ -z "${asking:-}" ] || kill "$asking" 2>/dev/null
   echo "$code" >"$run/exit-$part"
   return "$code"
+}
+
+ask() {  # again and again: ranks that only start do not listen yet
+  [ -z "${asking:-}" ] || return 0
+  (while kill -USR1 "$1" 2>/dev/null; do sleep 5; done) &
+  asking=$!
 }
 
 # train_part [OPTION...]: one part of a training run, from the last whole checkpoint where there is one.

@@ -43,6 +43,7 @@ ReturnToService=2
 MaxArraySize={max_array}
 MinJobAge=3600
 KillWait=5
+OverTimeLimit=1
 MailProg=/bin/true
 {nodes}
 PartitionName=main Nodes=n[1-{count}] Default=YES MaxTime=60 State=UP
@@ -91,7 +92,7 @@ class Cluster:
         (self.folder / "state").mkdir()
         ports = free_ports(NODES + 1)
         nodes = "\n".join(f"NodeName=n{k} NodeHostname={socket.gethostname()} NodeAddr=127.0.0.1 Port={ports[k]} CPUs={CPUS} "
-                          f"RealMemory=4000 Feature={'big' if k == 1 else 'small'} State=UNKNOWN" for k in range(1, NODES + 1))
+                          f"RealMemory=64000 Feature={'big' if k == 1 else 'small'} State=UNKNOWN" for k in range(1, NODES + 1))
         text = CONFIGURATION.format(host=socket.gethostname(), ports=ports, folder=self.folder, nodes=nodes, count=NODES,
                                     max_array=max_array)
         (self.folder / "slurm.conf").write_text(text, encoding="utf-8")
