@@ -12,6 +12,7 @@ try:
     import matplotlib
     matplotlib.use("Agg")
     import matplotlib.pyplot as pyplot
+    from matplotlib.ticker import MaxNLocator
     import fluentps_traces as traces
 except ImportError as missing:
     print(f"plot_run.py: {missing} for {sys.executable}; where Debian's packages are in use (make deps), "
@@ -22,6 +23,7 @@ except ImportError as missing:
 PARTS = {"compute": ("#1b4965", ""), "push": ("#ca6702", "//"), "wait": ("#e9d8a6", ".."), "pull": ("#5fa8d3", "\\\\"),
          "other": ("#f2f2f2", "")}
 STYLES = ["-", "--", "-.", ":"]
+MARKERS = ["o", "s", "^", "D"]  # a server is told by marker and dashes, a statistic by colour, light or dark
 MOST_BARS = 32
 MOST_SERVERS = 4
 
@@ -37,7 +39,30 @@ def smooth(values):
     return numpy.convolve(values, numpy.ones(width) / width, mode="valid") if len(values) else values, width - 1
 
 
+def add_room_above(axes, share=0.2):
+    """For the legend."""
+    low, high = axes.get_ylim()
+    axes.set_ylim(low, high + share * (high - low))
+
+
+def line_of(server, points):
+    """How the line of a server looks. Markers of two servers stand apart, so that equal lines are seen as two."""
+    step = max(1, points // 12)
+    place = server.index % MOST_SERVERS
+    return {"linestyle": STYLES[place], "marker": MARKERS[place], "markersize": 5,
+            "markevery": (min(place * step // MOST_SERVERS, max(0, points - 1)), step)}
+
+
+def draw_accuracy(axes, time, accuracy):
+    axes.plot(time, accuracy, "o-", color="#1b4965", markersize=5, label="test accuracy")
+    best = int(numpy.nanargmax(accuracy))
+    axes.annotate(f"best {accuracy[best]:.3f}", (time[best], accuracy[best]), textcoords="offset points", xytext=(0, 9),
+                  ha="right")
+    axes.set_ylabel("test accuracy (share of images)")
+
+
 def draw_learning(axes, run):
+    """Loss on the right; accuracy on the left where there is one (synthetic models and some problems have none)."""
     rows = traces.evaluations(run)
     loss_axes = axes.twinx()
     worker = next(worker for worker in run.workers if len(worker.iterations))
@@ -45,18 +70,20 @@ def draw_learning(axes, run):
     loss_axes.plot(traces.run_seconds(worker, worker.iterations["begin_ns"])[skipped:], loss, color="0.6", linewidth=1,
                    label=f"training loss, worker {worker.index}")
     if len(rows):
-        time = rows["seconds"]
-        loss_axes.plot(time, rows["test_loss"], "s--", color="#ca6702", markersize=4, label="test loss")
-        if numpy.isfinite(rows["test_accuracy"]).any():
-            axes.plot(time, rows["test_accuracy"], "o-", color="#1b4965", markersize=4, label="test accuracy")
-            best = int(numpy.nanargmax(rows["test_accuracy"]))
-            axes.annotate(f"{rows['test_accuracy'][best]:.3f}", (time[best], rows["test_accuracy"][best]),
-                          textcoords="offset points", xytext=(0, -14), ha="center")
-    axes.set(title="Learning", xlabel="time (s)", ylabel="test accuracy")
+        loss_axes.plot(rows["seconds"], rows["test_loss"], "s--", color="#ca6702", markersize=5, label="test loss")
+    if numpy.isfinite(rows["test_accuracy"]).any():
+        draw_accuracy(axes, rows["seconds"], rows["test_accuracy"])
+    else:
+        axes.set_yticks([])
+    if not numpy.isfinite(loss).any() and not numpy.isfinite(rows["test_loss"]).any():
+        axes.text(0.5, 0.5, "this model has no loss", transform=axes.transAxes, ha="center")
+    axes.set(title="Learning", xlabel="time (s)")
     loss_axes.set_ylabel("loss")
-    loss_axes.set_ylim(bottom=0)
+    add_room_above(axes)
+    loss_axes.set_ylim(0, None)
+    add_room_above(loss_axes)
     handles = [*axes.get_legend_handles_labels()[0], *loss_axes.get_legend_handles_labels()[0]]
-    axes.legend(handles, [each.get_label() for each in handles], loc="center right")
+    axes.legend(handles, [each.get_label() for each in handles], loc="upper center", ncol=3, fontsize="small")
 
 
 def draw_time(axes, run):
@@ -79,10 +106,10 @@ def draw_time(axes, run):
 def draw_delays(axes, run):
     for server in run.servers[:MOST_SERVERS]:
         iterations, delays = traces.delays_by_iteration(server)
-        axes.plot(iterations, numpy.cumsum(delays), STYLES[server.index % len(STYLES)], color="#1b4965",
-                  linewidth=1 + 0.5 * (server.index % MOST_SERVERS), label=f"server {server.index}")
+        axes.plot(iterations, numpy.cumsum(delays), color="#1b4965", drawstyle="steps-post",
+                  label=f"server {server.index}: {delays.sum()} of {len(server.pulls)} pulls", **line_of(server, len(delays)))
     axes.set(title=title_of("Delayed pulls", "servers", MOST_SERVERS, len(run.servers)), xlabel="iteration",
-             ylabel="delayed pulls so far")
+             ylabel="delayed pulls so far (count)")
     axes.set_ylim(bottom=0)
     axes.legend(loc="upper left")
 
@@ -95,9 +122,9 @@ def draw_staleness(axes, run):
             continue
         means, skipped = smooth(mean)
         maxima = [largest[max(0, k - skipped):k + 1].max() for k in range(skipped, len(largest))]
-        style = STYLES[server.index % len(STYLES)]
-        axes.plot(iterations[skipped:], means, style, color="#1b4965", label=f"mean, server {server.index}")
-        axes.plot(iterations[skipped:], maxima, style, color="#ca6702", linewidth=1, label=f"max, server {server.index}")
+        style = line_of(server, len(means))
+        axes.plot(iterations[skipped:], means, color="#1b4965", label=f"mean, server {server.index}", **style)
+        axes.plot(iterations[skipped:], maxima, color="#e09f3e", linewidth=1, label=f"max, server {server.index}", **style)
         top = max(top, int(largest.max()))
     axes.set(title=title_of("Staleness of the updates", "servers", MOST_SERVERS, len(run.servers)), xlabel="iteration",
              ylabel="staleness (iterations)")
@@ -114,11 +141,15 @@ def draw(run, path):
     draw_staleness(axes[1, 1], run)
     for each in axes.flat:
         each.grid(alpha=0.3)
+        each.set_axisbelow(True)
+    for each in axes[1]:
+        each.xaxis.set_major_locator(MaxNLocator(integer=True))
+        each.yaxis.set_major_locator(MaxNLocator(integer=True))
     known = run.attributes
     figure.suptitle(f"{known.get('model', 'run')}: {len(run.servers)} servers, {len(run.workers)} workers, "
                     f"sync {known.get('sync', '?')}, release {known.get('release', '?')}", fontsize=15)
     figure.text(0.995, 0.005, f"{known.get('run_id', os.path.basename(os.path.normpath(run.path)))}  "
-                f"{known.get('origin_utc', '')}  git {known.get('git', '?')}  transport {known.get('transport', '?')}  "
+                f"git {known.get('git', '?')}  transport {known.get('transport', '?')}  "
                 f"seed {known.get('seed', '?')}", ha="right", fontsize=9, color="0.4")
     figure.tight_layout(rect=(0, 0.02, 1, 0.97))
     figure.savefig(path)
