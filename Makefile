@@ -61,7 +61,7 @@ REPLAYS := $(foreach name,$(FUZZERS),$(BUILD)/tests/unit-fuzz-$(name))
 BENCHES := $(patsubst bench/%.cpp,$(BUILD)/bench/%,$(wildcard bench/*.cpp))
 objects = $(patsubst %.cpp,$(BUILD)/obj/%.o,$(wildcard $(1)))
 
-.PHONY: all sim help deps status require programs tests demo check lint format bench fuzz clean
+.PHONY: all sim sim-study help deps status require programs tests demo check lint format bench fuzz clean
 .SECONDARY:
 
 all: require programs $(CORE) ## build the programs into build/bin and the library into build/lib
@@ -183,6 +183,9 @@ demo check: OMPI_ALLOW_RUN_AS_ROOT_CONFIRM = 1
 demo check: OMPI_MCA_rmaps_base_oversubscribe = 1
 
 sim: $(SIM_PROGRAMS) ## build the programs for simulated clusters into build/sim/bin; run them with bin/fluentps-sim
+
+sim-study: sim programs ## measure large simulated clusters, and small ones beside live runs (about 15 minutes; root)
+	@tests/sim_study
 
 demo: ## set up, train lenet on fashion-mnist with 2 servers and 4 workers, draw the picture
 	@$(MAKE) --no-print-directory deps
