@@ -18,11 +18,11 @@ constexpr int kAgreementTries = 500;
 constexpr useconds_t kAgreementNap_us = 10'000;
 
 int local_ranks() {
-  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "PMIX_LOCAL_SIZE", "SLURM_STEP_TASKS_PER_NODE", "SLURM_NTASKS_PER_NODE"})
+  for (const char* name :
+       {"OMPI_COMM_WORLD_LOCAL_SIZE", "PMIX_LOCAL_SIZE", "SLURM_STEP_TASKS_PER_NODE", "SLURM_NTASKS_PER_NODE"})
     if (const char* text = std::getenv(name)) return std::atoi(text);
   return 0;
 }
-
 
 /// Open MPI 4.1.4 spins in MPI calls unless it knows that ranks exceed cores; slots declared in a host file hide that
 /// from it: 86 ms instead of 12 us for a barrier of 8 ranks on 2 cores.
@@ -66,9 +66,29 @@ int end_with_usage(const UsageError& error) {
   return kExitUsage;
 }
 
+/// A step of several tasks whose ranks were told nothing of each other. Open MPI built with Slurm's PMI ends in
+/// MPI_Init then, with advice on how to build it.
+bool started_by_srun_without_pmi() {
+  const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
+  if (tasks == nullptr || std::getenv("SLURM_STEP_ID") == nullptr || std::atoi(tasks) < 2) return false;
+  for (const char* name : {"PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_SIZE"})
+    if (std::getenv(name) != nullptr) return false;
+  return true;
+}
+
 }  // namespace
 
 int run_main(int* argc, char*** argv, const std::function<int()>& body) {
+  if (started_by_srun_without_pmi()) {
+    const char* task = std::getenv("SLURM_PROCID");
+    if (task == nullptr || std::atoi(task) == 0)
+      fmt::print(
+          stderr,
+          "fluentps: srun started {} tasks without MPI between them; start with srun --mpi=pmix (srun --mpi=list "
+          "names what there is), or with mpirun\n",
+          std::getenv("SLURM_STEP_NUM_TASKS"));
+    return kExitUsage;
+  }
   yield_when_crowded();
   if (MPI_Init(argc, argv) != MPI_SUCCESS) {
     fmt::print(stderr, "fluentps: MPI_Init failed\n");
