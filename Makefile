@@ -61,7 +61,7 @@ REPLAYS := $(foreach name,$(FUZZERS),$(BUILD)/tests/unit-fuzz-$(name))
 BENCHES := $(patsubst bench/%.cpp,$(BUILD)/bench/%,$(wildcard bench/*.cpp))
 objects = $(patsubst %.cpp,$(BUILD)/obj/%.o,$(wildcard $(1)))
 
-.PHONY: all sim sim-study help deps status require programs tests demo check lint format bench fuzz clean
+.PHONY: all sim sim-study help deps slurm-deps status require programs tests demo check lint format bench fuzz clean
 .SECONDARY:
 
 all: require programs $(CORE) ## build the programs into build/bin and the library into build/lib
@@ -74,6 +74,9 @@ help: ## list the targets
 
 deps: ## install what is needed (Debian, Ubuntu); elsewhere: list it
 	@tests/install_deps $(PACKAGES)
+
+slurm-deps: ## install Slurm and shellcheck, for the tests of the job scripts (skipped without)
+	@tests/install_deps slurm-wlm munge shellcheck
 
 status: ## show which dependencies were found
 	@$(FIND_DEPS) --status
