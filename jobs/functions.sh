@@ -119,13 +119,22 @@ run_part() {
     [ "$heard" = 1 ] || break
   done
   trap '' USR1
-  [ -z "${asking:-}" ] || kill "$asking" 2>/dev/null
+  if [ -n "${asking:-}" ]; then
+    kill "$asking" 2>/dev/null
+    # srun may kill ranks that end a little later than the first, and then tells of that; the manifest is a checkpoint's last file.
+    if [ "$code" != 0 ] && [ "$code" != "$EXIT_RESUMABLE" ] &&
+      [ -n "$(find "$run/checkpoints" -name manifest.json -newer "$run/asked-$part")" ]; then
+      say "ranks ended with exit code $code, but the checkpoint is whole"
+      code=$EXIT_RESUMABLE
+    fi
+  fi
   echo "$code" >"$run/exit-$part"
   return "$code"
 }
 
 ask() {  # again and again: ranks that only start do not listen yet
   [ -z "${asking:-}" ] || return 0
+  : >"$run/asked-$part"
   (while kill -USR1 "$1" 2>/dev/null; do sleep 5; done) &
   asking=$!
 }

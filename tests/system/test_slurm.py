@@ -151,6 +151,34 @@ def test_script_refuses_srun_where_it_has_no_pmix(tmp_path):
     assert "no pmix" in result.stderr and "FLUENTPS_LAUNCHER=mpirun" in result.stderr
 
 
+FAKE_SRUN = """\
+#!/bin/bash
+case "$*" in *--mpi=list*) echo pmix; exit ;; esac
+trap '[ "$CHECKPOINT" = none ] || { mkdir -p "$CHECKPOINT"; touch "$CHECKPOINT/manifest.json"; }; exit 137' USR1
+touch "$FLUENTPS_RESULTS/begun"
+while true; do sleep 0.1; done
+"""
+
+
+@pytest.mark.parametrize("written, code", [(True, 75), (False, 137)])
+def test_ranks_that_srun_kills_after_the_checkpoint_are_resumed(tmp_path, written, code):
+    fake = tmp_path / "srun"
+    fake.write_text(FAKE_SRUN)
+    fake.chmod(0o755)
+    run = tmp_path / "job-7"
+    checkpoint = run / "checkpoints" / "iteration-0000000005" if written else "none"
+    (run / "checkpoints" / "iteration-0000000001").mkdir(parents=True)
+    (run / "checkpoints" / "iteration-0000000001" / "manifest.json").touch()
+    env = {**os.environ, **settings(tmp_path, "srun"), "PATH": f"{tmp_path}:{os.environ['PATH']}", "SLURM_JOB_ID": "7",
+           "FLUENTPS_MAX_RESTARTS": "0", "CHECKPOINT": str(checkpoint)}
+    process = subprocess.Popen(["bash", "jobs/train.sbatch"], env=env, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    until((tmp_path / "begun").exists, "the step begins")
+    process.send_signal(signal.SIGUSR1)
+    output = process.communicate(timeout=30)[0]
+    assert process.returncode == code, output
+    assert f"--resume {run}/checkpoints" in (run / "command-0").read_text()
+
+
 def pids_on(slurm, node, name):
     """Processes of a program in a node's namespace."""
     process = dict(slurm.daemons)[f"slurmd-{node}"]
