@@ -138,6 +138,18 @@ def test_failure_ends_the_simulation_with_code_3(tmp_path):
     assert "not finite" in result.err
 
 
+def test_deadlock_ends_the_simulation_with_code_3(tmp_path):
+    program = tmp_path / "sim" / "bin" / "fluentps-train"
+    program.parent.mkdir(parents=True)
+    source = tmp_path / "deadlock.cpp"
+    source.write_text("#include <mpi.h>\nint main(int argc, char** argv) { MPI_Init(&argc, &argv); int x;\n"
+                      "MPI_Recv(&x, 1, MPI_INT, MPI_ANY_SOURCE, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE); return 0; }\n")
+    assert run(["smpicxx", source, "-o", program]).code == 0
+    result = run([ROOT / "bin" / "fluentps-sim", "--build", tmp_path, "--platform", ROOT / "configs/platforms/ethernet-1g.xml",
+                  "--workers", 2])
+    assert result.code == 3 and "waits for another" in result.err
+
+
 def test_throughput_is_what_the_server_link_allows(tmp_path):
     # 64 workers push and pull 3.4 MB over one server's link of 1 Gbit/s.
     path = simulated_run(tmp_path / "run", "ethernet-1g", 64, 1, "--model", "synthetic:resnet56", "--sync", "asp", "--iterations", 4)
