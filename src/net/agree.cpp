@@ -73,9 +73,10 @@ void require_same(MPI_Comm comm, const std::string& text) {
       std::getline(here, own);
       std::getline(there, first);
       if (own != first)
-        throw UsageError(fmt::format("the configuration differs from rank 0's: '{}' here, '{}' there; start all ranks with "
-                                     "the same options",
-                                     own, first));
+        throw UsageError(
+            fmt::format("the configuration differs from rank 0's: '{}' here, '{}' there; start all ranks with "
+                        "the same options",
+                        own, first));
     }
   });
 }

@@ -15,8 +15,8 @@ void agree(MPI_Comm comm, const std::function<void()>& step);
 /// Collective: root's text on every rank.
 std::string broadcast(MPI_Comm comm, std::string text, int root);
 
-/// Collective: throws UsageError on all ranks when the lines of `text` (`name = value` each) differ from rank 0's on any
-/// rank; names the first line that does.
+/// Collective: throws UsageError on all ranks when the lines of `text` (`name = value` each) differ from rank 0's on
+/// any rank; names the first line that does.
 void require_same(MPI_Comm comm, const std::string& text);
 
 }  // namespace fluentps

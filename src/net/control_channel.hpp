@@ -52,7 +52,7 @@ class ControlChannel : public ControlPort {
   const Clock& clock_;
   MPI_Request receive_request_ = MPI_REQUEST_NULL;
   Buffer incoming_{};
-  bool consumed_ = false;          ///< the last message has been handed out; its buffer is to be posted again
+  bool consumed_ = false;  ///< the last message has been handed out; its buffer is to be posted again
   std::vector<std::unique_ptr<Outgoing>> outgoing_;  ///< a ring: `oldest_` is the send started first
   std::size_t oldest_ = 0;
 };

@@ -15,16 +15,16 @@
 namespace fluentps {
 
 enum class MessageKind : std::uint16_t {
-  kInit = 1,  ///< a chunk of the initial weights lies in slot `slot`
-  kPush,      ///< chunk `chunk` of the update of `iteration` lies in slot `slot`, or follows inline
-  kPull,      ///< asks for the weights after the own push of `iteration`
-  kPullDone,  ///< the granted weights have been read (asked for by kAckWanted)
-  kLeave,     ///< this worker pushes no more
-  kAsk,       ///< central coordination: all pushes of `iteration` are acknowledged, may I go on?
-  kCredit,    ///< `credits` slots of your ring are free again
-  kGrant,     ///< your pull of `iteration` is answered: read the weights now, or find them inline
-  kAck,       ///< central coordination: your push of `iteration` is applied
-  kGo,        ///< central coordination: go on
+  kInit = 1,      ///< a chunk of the initial weights lies in slot `slot`
+  kPush,          ///< chunk `chunk` of the update of `iteration` lies in slot `slot`, or follows inline
+  kPull,          ///< asks for the weights after the own push of `iteration`
+  kPullDone,      ///< the granted weights have been read (asked for by kAckWanted)
+  kLeave,         ///< this worker pushes no more
+  kAsk,           ///< central coordination: all pushes of `iteration` are acknowledged, may I go on?
+  kCredit,        ///< `credits` slots of your ring are free again
+  kGrant,         ///< your pull of `iteration` is answered: read the weights now, or find them inline
+  kAck,           ///< central coordination: your push of `iteration` is applied
+  kGo,            ///< central coordination: go on
   kCheckpoint,    ///< every worker has pushed all before `iteration` and waits: write the shard
   kCheckpointed,  ///< it is written: `v` bytes with the checksum `version`
   kStop           ///< to server 0: find the iteration before which all workers can stop
@@ -32,18 +32,18 @@ enum class MessageKind : std::uint16_t {
 std::string_view to_string(MessageKind kind);
 
 enum MessageFlag : std::uint16_t {
-  kLastChunk = 1,  ///< kInit, kPush: completes it
-  kWantPull = 2,   ///< kPush, last chunk: is a kPull too
-  kAckWanted = 4,  ///< kGrant: answer with kPullDone
-  kDelayed = 8,    ///< kGrant: it was a delayed pull
-  kWantAck = 16,   ///< kPush, last chunk: answer with kAck once it is applied
-  kStopWanted = 32 ///< kGrant: this server has been told to stop; its workers ask server 0 when
+  kLastChunk = 1,   ///< kInit, kPush: completes it
+  kWantPull = 2,    ///< kPush, last chunk: is a kPull too
+  kAckWanted = 4,   ///< kGrant: answer with kPullDone
+  kDelayed = 8,     ///< kGrant: it was a delayed pull
+  kWantAck = 16,    ///< kPush, last chunk: answer with kAck once it is applied
+  kStopWanted = 32  ///< kGrant: this server has been told to stop; its workers ask server 0 when
 };
 
 struct Header {
   MessageKind kind{};
   std::uint16_t flags = 0;
-  std::uint32_t credits = 0;        ///< server -> worker: slots freed, piggybacked on any kind
+  std::uint32_t credits = 0;  ///< server -> worker: slots freed, piggybacked on any kind
   std::uint32_t slot = 0;
   std::uint32_t chunk = 0;
   std::int64_t iteration = 0;

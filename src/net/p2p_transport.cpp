@@ -101,8 +101,7 @@ class P2pTransport final : public Transport {
     }
     staging_.resize(static_cast<std::size_t>(shard));
     receive(server, staging_);
-    for (const auto& each : gets)
-      std::copy_n(staging_.begin() + each.offset, each.into.size(), each.into.begin());
+    for (const auto& each : gets) std::copy_n(staging_.begin() + each.offset, each.into.size(), each.into.begin());
   }
 
  private:
@@ -131,9 +130,9 @@ class P2pTransport final : public Transport {
   std::vector<float> weights_;
   std::vector<float> inbox_;
   std::vector<float> staging_;
-  std::vector<std::vector<MPI_Request>> offers_;   ///< of a server, by worker
-  std::vector<std::vector<MPI_Request>> puts_;     ///< of a worker, by server
-  std::vector<std::vector<PendingGet>> gets_;      ///< of a worker, by server
+  std::vector<std::vector<MPI_Request>> offers_;  ///< of a server, by worker
+  std::vector<std::vector<MPI_Request>> puts_;    ///< of a worker, by server
+  std::vector<std::vector<PendingGet>> gets_;     ///< of a worker, by server
 };
 
 }  // namespace

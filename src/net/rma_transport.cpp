@@ -20,7 +20,8 @@ class RmaTransport final : public Transport {
         weights_(roles.job.get(), own_bytes(layout, roles), "weights"),
         inbox_(roles.job.get(), roles.role == Role::kServer ? layout.inbox_elements() * kFloatBytes : 0, "inbox") {
     if (layout.keys && roles.role == Role::kWorker)
-      keys_.resize(static_cast<std::size_t>(*std::max_element(layout.shard_elements.begin(), layout.shard_elements.end())));
+      keys_.resize(
+          static_cast<std::size_t>(*std::max_element(layout.shard_elements.begin(), layout.shard_elements.end())));
   }
 
   std::span<float> weights() override {

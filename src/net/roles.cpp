@@ -36,16 +36,17 @@ std::vector<Role> forced_roles(const std::vector<std::optional<Role>>& forced) {
   std::vector<Role> roles;
   for (std::size_t rank = 0; rank < forced.size(); ++rank) {
     if (!forced[rank])
-      throw UsageError(
-          fmt::format("FLUENTPS_ROLE is set on some ranks but not on rank {}; set it to server or worker on every rank, "
-                      "or on none and use --servers",
-                      rank));
+      throw UsageError(fmt::format(
+          "FLUENTPS_ROLE is set on some ranks but not on rank {}; set it to server or worker on every rank, "
+          "or on none and use --servers",
+          rank));
     roles.push_back(*forced[rank]);
   }
   const auto servers = std::count(roles.begin(), roles.end(), Role::kServer);
   if (servers == 0 || servers == static_cast<std::ptrdiff_t>(roles.size()))
-    throw UsageError(fmt::format("FLUENTPS_ROLE makes {} of {} ranks servers; at least one server and one worker are needed",
-                                 servers, roles.size()));
+    throw UsageError(
+        fmt::format("FLUENTPS_ROLE makes {} of {} ranks servers; at least one server and one worker are needed",
+                    servers, roles.size()));
   return roles;
 }
 
@@ -77,7 +78,8 @@ std::vector<std::optional<Role>> gather_forced(const Comm& job) {
   std::vector<int> codes(static_cast<std::size_t>(job.size()));
   FLUENTPS_MPI(MPI_Allgather(&code, 1, MPI_INT, codes.data(), 1, MPI_INT, job.get()));
   std::vector<std::optional<Role>> forced;
-  for (const int each : codes) forced.push_back(each == kNoRole ? std::nullopt : std::optional(static_cast<Role>(each)));
+  for (const int each : codes)
+    forced.push_back(each == kNoRole ? std::nullopt : std::optional(static_cast<Role>(each)));
   return forced;
 }
 
@@ -94,9 +96,12 @@ Placement parse_placement(std::string_view text) {
 
 std::string_view to_string(Placement placement) {
   switch (placement) {
-    case Placement::kSpread: return "spread";
-    case Placement::kFirst: return "first";
-    case Placement::kLast: return "last";
+    case Placement::kSpread:
+      return "spread";
+    case Placement::kFirst:
+      return "first";
+    case Placement::kLast:
+      return "last";
   }
   return "?";
 }
@@ -113,14 +118,16 @@ std::vector<Role> assign_roles(const std::vector<int>& node_of_rank, const std::
                                std::uint32_t servers, Placement placement) {
   const auto ranks = node_of_rank.size();
   if (ranks < 2)
-    throw UsageError(fmt::format("{} MPI rank was started, but one server and one worker need at least 2; "
-                                 "start with mpirun -np 2 or more (under srun: --mpi=pmix)",
-                                 ranks));
+    throw UsageError(
+        fmt::format("{} MPI rank was started, but one server and one worker need at least 2; "
+                    "start with mpirun -np 2 or more (under srun: --mpi=pmix)",
+                    ranks));
   if (std::any_of(forced.begin(), forced.end(), [](const auto& role) { return role.has_value(); }))
     return forced_roles(forced);
   if (servers < 1 || servers >= ranks)
-    throw UsageError(fmt::format("{} servers asked for on {} MPI ranks; --servers must be 1 to {} so that a worker is left",
-                                 servers, ranks, ranks - 1));
+    throw UsageError(
+        fmt::format("{} servers asked for on {} MPI ranks; --servers must be 1 to {} so that a worker is left", servers,
+                    ranks, ranks - 1));
   std::vector<Role> roles(ranks, Role::kWorker);
   if (placement == Placement::kFirst) {
     std::fill_n(roles.begin(), servers, Role::kServer);
@@ -144,9 +151,10 @@ static void refuse_singletons(MPI_Comm parent) {
   FLUENTPS_MPI(MPI_Comm_size(parent, &size));
   const char* tasks = std::getenv("SLURM_NTASKS");
   if (size == 1 && tasks != nullptr && std::atoi(tasks) > 1)
-    throw UsageError(fmt::format("Slurm started {} tasks (SLURM_NTASKS) but MPI sees 1 rank; start with srun --mpi=pmix, or "
-                                 "with mpirun",
-                                 tasks));
+    throw UsageError(
+        fmt::format("Slurm started {} tasks (SLURM_NTASKS) but MPI sees 1 rank; start with srun --mpi=pmix, or "
+                    "with mpirun",
+                    tasks));
 }
 
 Roles split_roles(MPI_Comm parent, std::uint32_t servers, Placement placement) {
@@ -158,7 +166,8 @@ Roles split_roles(MPI_Comm parent, std::uint32_t servers, Placement placement) {
   roles.node_of_rank = gather_nodes(roles.job, roles.node);
   const auto all = assign_roles(roles.node_of_rank, gather_forced(roles.job), servers, placement);
   for (int rank = 0; rank < static_cast<int>(all.size()); ++rank)
-    (all[static_cast<std::size_t>(rank)] == Role::kServer ? roles.rank_of_server : roles.rank_of_worker).push_back(rank);
+    (all[static_cast<std::size_t>(rank)] == Role::kServer ? roles.rank_of_server : roles.rank_of_worker)
+        .push_back(rank);
   const int rank = roles.job.rank();
   roles.role = all[static_cast<std::size_t>(rank)];
   const bool is_server = roles.role == Role::kServer;

@@ -36,10 +36,10 @@ struct Roles {
   Comm workers;  ///< empty on servers
   Comm node;     ///< ranks that share this node's memory
   Role role = Role::kWorker;
-  std::uint32_t index = 0;              ///< rank in the own communicator
-  std::vector<int> rank_of_server;      ///< job ranks
+  std::uint32_t index = 0;          ///< rank in the own communicator
+  std::vector<int> rank_of_server;  ///< job ranks
   std::vector<int> rank_of_worker;
-  std::vector<std::string> hosts;       ///< of each job rank
+  std::vector<std::string> hosts;  ///< of each job rank
   std::vector<int> node_of_rank;
 
   std::uint32_t server_count() const { return static_cast<std::uint32_t>(rank_of_server.size()); }

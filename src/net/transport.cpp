@@ -39,7 +39,8 @@ class Watchdog {
   void watch(std::chrono::seconds limit) {
     std::unique_lock lock(mutex_);
     if (changed_.wait_for(lock, limit, [this] { return done_; })) return;
-    fmt::print(stderr, "fluentps: the self-test of one-sided communication has not ended after {} s; use --transport p2p\n",
+    fmt::print(stderr,
+               "fluentps: the self-test of one-sided communication has not ended after {} s; use --transport p2p\n",
                limit.count());
     std::fflush(stderr);
     std::_Exit(kExitUsage);
@@ -86,9 +87,12 @@ TransportKind parse_transport(std::string_view text) {
 
 std::string_view to_string(TransportKind kind) {
   switch (kind) {
-    case TransportKind::kAuto: return "auto";
-    case TransportKind::kRma: return "rma";
-    case TransportKind::kP2p: return "p2p";
+    case TransportKind::kAuto:
+      return "auto";
+    case TransportKind::kRma:
+      return "rma";
+    case TransportKind::kP2p:
+      return "p2p";
   }
   return "?";
 }
@@ -104,9 +108,10 @@ TransportChoice choose_transport(const Roles& roles, TransportKind wanted) {
   } catch (const RunError& error) {
     if (wanted == TransportKind::kAuto)
       return {TransportKind::kP2p, fmt::format("one-sided communication does not work here ({})", error.what())};
-    throw UsageError(fmt::format("--transport rma does not work here ({}); use --transport auto, or enable a one-sided "
-                                 "component (mpirun --mca osc ucx --mca pml ucx, or --mca osc pt2pt)",
-                                 error.what()));
+    throw UsageError(
+        fmt::format("--transport rma does not work here ({}); use --transport auto, or enable a one-sided "
+                    "component (mpirun --mca osc ucx --mca pml ucx, or --mca osc pt2pt)",
+                    error.what()));
   }
 }
 

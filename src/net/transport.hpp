@@ -49,7 +49,8 @@ struct TransportChoice {
 };
 
 /// Collective over roles.job: a window, a put, a get and a flush between every worker and every server on a few bytes.
-/// Throws UsageError where `wanted` is kRma and it does not work; ends the process, exit code 2, where it hangs for 30 s.
+/// Throws UsageError where `wanted` is kRma and it does not work; ends the process, exit code 2, where it hangs for 30
+/// s.
 TransportChoice choose_transport(const Roles& roles, TransportKind wanted);
 
 }  // namespace fluentps

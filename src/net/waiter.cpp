@@ -31,10 +31,14 @@ WaitPolicy parse_wait_policy(std::string_view text) {
 
 std::string_view to_string(WaitPolicy policy) {
   switch (policy) {
-    case WaitPolicy::kAuto: return "auto";
-    case WaitPolicy::kSpin: return "spin";
-    case WaitPolicy::kYield: return "yield";
-    case WaitPolicy::kSleep: return "sleep";
+    case WaitPolicy::kAuto:
+      return "auto";
+    case WaitPolicy::kSpin:
+      return "spin";
+    case WaitPolicy::kYield:
+      return "yield";
+    case WaitPolicy::kSleep:
+      return "sleep";
   }
   return "?";
 }

@@ -36,8 +36,8 @@ State Server::state() {
   return state;
 }
 
-/// The fastest worker may be pushing iteration `fastest` now. Its answer to that, and every answer to the others from now
-/// on, names the iteration after it: nobody can have passed it, and everyone hears of it in time.
+/// The fastest worker may be pushing iteration `fastest` now. Its answer to that, and every answer to the others from
+/// now on, names the iteration after it: nobody can have passed it, and everyone hears of it in time.
 bool Server::on_stop() {
   if (!stop_at_) stop_at_ = controller_.state().fastest() + 1;
   return true;

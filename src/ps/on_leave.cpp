@@ -11,7 +11,8 @@ bool Server::on_leave(WorkerIndex worker) {
   const auto mode = controller_.model_at(v).aggregation();
   const auto others = state.active_workers() - 1;
   if (mode.kind == Aggregation::Kind::kFirstArrivals || mode.kind == Aggregation::Kind::kGroups) {
-    // With fewer workers the sum may be complete as it is; it is applied before the clock, which counts the same, moves.
+    // With fewer workers the sum may be complete as it is; it is applied before the clock, which counts the same,
+    // moves.
     if (arrivals_.open() > 0) return false;
     const auto wanted = std::min(mode.count, std::max(others, 1U));
     if (arrivals_.complete(wanted)) {

@@ -12,10 +12,11 @@ namespace fluentps {
 bool Server::on_init(WorkerIndex worker, const Queued& message) {
   const auto& header = message.header;
   if (worker.value != 0 || initialized_)
-    throw ProtocolError(fmt::format("server {} refuses initial weights of worker {}: {}", options_.index.value, worker.value,
-                                    initialized_ ? "they were set before" : "worker 0 sends them"));
+    throw ProtocolError(fmt::format("server {} refuses initial weights of worker {}: {}", options_.index.value,
+                                    worker.value, initialized_ ? "they were set before" : "worker 0 sends them"));
   const auto first = static_cast<std::size_t>(header.chunk) * static_cast<std::size_t>(options_.chunk_elements);
-  std::copy(message.values.begin(), message.values.end(), weights_.begin() + static_cast<std::ptrdiff_t>(std::min(first, weights_.size())));
+  std::copy(message.values.begin(), message.values.end(),
+            weights_.begin() + static_cast<std::ptrdiff_t>(std::min(first, weights_.size())));
   if ((header.flags & kLastChunk) != 0) {
     initialized_ = true;
     wake_ = true;
@@ -28,12 +29,14 @@ bool Server::on_push(WorkerIndex worker, const Queued& message) {
   if (!initialized_) return false;
   auto& client = clients_[worker.value];
   const auto& header = message.header;
-  if (!controller_.state().active(worker) || header.iteration != client.next_iteration || header.chunk != client.next_chunk)
-    throw ProtocolError(fmt::format("server {} refuses chunk {} of the push of iteration {} by worker {}: {}",
-                                    options_.index.value, header.chunk, header.iteration, worker.value,
-                                    controller_.state().active(worker)
-                                        ? fmt::format("chunk {} of iteration {} is next", client.next_chunk, client.next_iteration)
-                                        : "it has left"));
+  if (!controller_.state().active(worker) || header.iteration != client.next_iteration ||
+      header.chunk != client.next_chunk)
+    throw ProtocolError(
+        fmt::format("server {} refuses chunk {} of the push of iteration {} by worker {}: {}", options_.index.value,
+                    header.chunk, header.iteration, worker.value,
+                    controller_.state().active(worker)
+                        ? fmt::format("chunk {} of iteration {} is next", client.next_chunk, client.next_iteration)
+                        : "it has left"));
   const bool last = (header.flags & kLastChunk) != 0;
   const auto sums = arrivals_.completed() + singles_.completed();
   const auto taken = take({.worker = worker,
@@ -115,15 +118,19 @@ void Server::note_advances(Iteration from) {
   wake_ = true;
   if (trace_ == nullptr) return;
   for (auto reached = from + 1; reached <= v; ++reached)
-    trace_->add(trace::AdvanceRow{.v = static_cast<std::uint32_t>(reached), .time_ns = static_cast<std::uint64_t>(now_ns_)});
+    trace_->add(
+        trace::AdvanceRow{.v = static_cast<std::uint32_t>(reached), .time_ns = static_cast<std::uint64_t>(now_ns_)});
 }
 
 float Server::staleness_factor(const Client& client) const {
   const auto tau = static_cast<float>(version() - client.pulled_version);
   switch (options_.staleness_scale) {
-    case StalenessScale::kNone: return 1;
-    case StalenessScale::kInverse: return 1 / std::max(tau, 1.0F);
-    case StalenessScale::kDynSgd: return 1 / (tau + 1);
+    case StalenessScale::kNone:
+      return 1;
+    case StalenessScale::kInverse:
+      return 1 / std::max(tau, 1.0F);
+    case StalenessScale::kDynSgd:
+      return 1 / (tau + 1);
   }
   return 1;
 }

@@ -21,12 +21,12 @@ namespace fluentps {
 struct UpdateChunk {
   WorkerIndex worker;
   Iteration iteration = 0;
-  std::uint32_t index = 0;       ///< 0..chunks-1
-  std::int64_t first = 0;        ///< its first element in the shard
+  std::uint32_t index = 0;  ///< 0..chunks-1
+  std::int64_t first = 0;   ///< its first element in the shard
   std::span<const float> values;
   bool last = false;
-  float factor = 1;              ///< of the staleness scaling
-  double lr = 0;                 ///< of the worker's schedule, for an optimizer on the server
+  float factor = 1;  ///< of the staleness scaling
+  double lr = 0;     ///< of the worker's schedule, for an optimizer on the server
 };
 
 /// What became of a chunk: in the shard or the sum; not possible yet, to be offered again; dropped for good.

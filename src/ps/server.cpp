@@ -29,9 +29,12 @@ StalenessScale parse_staleness_scale(std::string_view text) {
 
 std::string_view to_string(StalenessScale scale) {
   switch (scale) {
-    case StalenessScale::kNone: return "none";
-    case StalenessScale::kInverse: return "inverse";
-    case StalenessScale::kDynSgd: return "dynsgd";
+    case StalenessScale::kNone:
+      return "none";
+    case StalenessScale::kInverse:
+      return "inverse";
+    case StalenessScale::kDynSgd:
+      return "dynsgd";
   }
   return "?";
 }
@@ -49,7 +52,8 @@ Server::Server(const ServerOptions& options, const SyncPlan& plan, ControlPort& 
       controller_(options.controller, plan, options.index),
       ordered_(weights_, options.controller.workers, chunks_, options.chunk_elements, commit(1)),
       arrivals_(weights_, options.controller.workers, chunks_, options.chunk_elements, commit(1)),
-      singles_(weights_, options.controller.workers, chunks_, options.chunk_elements, commit(options.controller.workers)),
+      singles_(weights_, options.controller.workers, chunks_, options.chunk_elements,
+               commit(options.controller.workers)),
       clients_(options.controller.workers),
       initialized_(options.controller.first_iteration > 0) {
   for (auto& client : clients_) client.next_iteration = options.controller.first_iteration;
@@ -116,7 +120,8 @@ std::string Server::describe_state() const {
   for (std::uint32_t w = 0; w < state.workers(); ++w) {
     if (!state.active(WorkerIndex{w}) || state.progress(WorkerIndex{w}) > v) continue;
     if (++behind <= kListed)
-      text += fmt::format("  waited for: worker {}, which has pushed {} iterations\n", w, state.progress(WorkerIndex{w}));
+      text +=
+          fmt::format("  waited for: worker {}, which has pushed {} iterations\n", w, state.progress(WorkerIndex{w}));
   }
   if (behind > kListed) text += fmt::format("  ... and {} more\n", behind - kListed);
   std::size_t listed = 0;
@@ -141,7 +146,8 @@ void Server::check(const Message& message) const {
   if (header.chunk >= chunks_) refuse(fmt::format("a push has {} chunks", chunks_));
   if (header.slot >= options_.ring) refuse(fmt::format("slot {} of a ring of {}", header.slot, options_.ring));
   if (((header.flags & kLastChunk) != 0) != (header.chunk + 1 == chunks_))
-    refuse(fmt::format("it is {}marked as the last of {} chunks", (header.flags & kLastChunk) != 0 ? "" : "not ", chunks_));
+    refuse(fmt::format("it is {}marked as the last of {} chunks", (header.flags & kLastChunk) != 0 ? "" : "not ",
+                       chunks_));
   const auto wanted = options_.inline_data ? weights_.size_bytes() : 0;
   if (message.payload.size() != wanted)
     refuse(fmt::format("it carries {} bytes where {} were expected", message.payload.size(), wanted));
@@ -218,14 +224,22 @@ void Server::pump_all() {
 
 bool Server::process(WorkerIndex worker, const Queued& message) {
   switch (message.header.kind) {
-    case MessageKind::kInit: return on_init(worker, message);
-    case MessageKind::kPush: return on_push(worker, message);
-    case MessageKind::kPull: return on_pull(worker, message.header.iteration, message.arrive_ns);
-    case MessageKind::kPullDone: return on_pull_done(worker);
-    case MessageKind::kLeave: return on_leave(worker);
-    case MessageKind::kAsk: return on_ask(worker, message.header.iteration);
-    case MessageKind::kCheckpoint: return on_checkpoint(worker, message.header.iteration);
-    case MessageKind::kStop: return on_stop();
+    case MessageKind::kInit:
+      return on_init(worker, message);
+    case MessageKind::kPush:
+      return on_push(worker, message);
+    case MessageKind::kPull:
+      return on_pull(worker, message.header.iteration, message.arrive_ns);
+    case MessageKind::kPullDone:
+      return on_pull_done(worker);
+    case MessageKind::kLeave:
+      return on_leave(worker);
+    case MessageKind::kAsk:
+      return on_ask(worker, message.header.iteration);
+    case MessageKind::kCheckpoint:
+      return on_checkpoint(worker, message.header.iteration);
+    case MessageKind::kStop:
+      return on_stop();
     default:
       throw ProtocolError(fmt::format("server {} got a message of kind {} from worker {}, which only servers send",
                                       options_.index.value, static_cast<int>(message.header.kind), worker.value));
@@ -239,7 +253,7 @@ void Server::send(WorkerIndex worker, Header header, std::span<const std::byte> 
   port_.send(worker.value, header, payload);
 }
 
-std::uint64_t Server::version() const { 
+std::uint64_t Server::version() const {
   return immediate_updates_ + ordered_.completed() + arrivals_.completed() + singles_.completed();
 }
 

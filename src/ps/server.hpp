@@ -18,10 +18,10 @@
 #include "net/message.hpp"
 #include "ps/arrival_sum.hpp"
 #include "ps/ordered_sum.hpp"
-#include "trace/checkpoint_file.hpp"
 #include "shard/update_rule.hpp"
 #include "shard/wire_format.hpp"
 #include "sync/controller.hpp"
+#include "trace/checkpoint_file.hpp"
 #include "trace/writer.hpp"
 
 namespace fluentps {
@@ -34,19 +34,19 @@ std::string_view to_string(StalenessScale scale);
 
 struct ServerOptions {
   ServerIndex index;
-  std::int64_t chunk_elements = 0;  ///< float32 in one slot
-  std::uint32_t ring = 4;           ///< slots per worker
-  std::int64_t shard_elements = -1; ///< float32 of this shard; -1: as many as the data plane exposes
+  std::int64_t chunk_elements = 0;   ///< float32 in one slot
+  std::uint32_t ring = 4;            ///< slots per worker
+  std::int64_t shard_elements = -1;  ///< float32 of this shard; -1: as many as the data plane exposes
   WireFormat wire = WireFormat::kFp32;
-  bool inline_data = false;         ///< the shard travels inside the control messages
-  bool schedules = false;           ///< central coordination: this server also runs the global barrier
+  bool inline_data = false;  ///< the shard travels inside the control messages
+  bool schedules = false;    ///< central coordination: this server also runs the global barrier
   StalenessScale staleness_scale = StalenessScale::kNone;
   std::int64_t stall_ns = 30'000'000'000;  ///< report when no message came for so long
   std::int64_t abort_ns = 60'000'000'000;  ///< give up when no message came for so long
-  ControllerOptions controller;      ///< first_iteration > 0: resumed, weights and optimizer are set before the start
+  ControllerOptions controller;  ///< first_iteration > 0: resumed, weights and optimizer are set before the start
   /// The workers push gradients and this server makes one step per aggregate; none: it adds update/N.
   std::optional<UpdateRuleOptions> optimizer;
-  std::vector<LayerRange> layers;    ///< of the shard, for lars
+  std::vector<LayerRange> layers;  ///< of the shard, for lars
   /// Writes state() as of this iteration. Unset: checkpoints are refused.
   std::function<trace::WrittenFile(Iteration, const State&)> checkpoint;
   std::function<bool()> stop_wanted;  ///< this rank has been told to stop; may be unset
@@ -96,13 +96,13 @@ class Server {
   };
   struct Client {
     std::deque<Queued> queue;
-    std::uint32_t next_chunk = 0;    ///< of the push under way
-    Iteration next_iteration = 0;    ///< of the next push
-    std::uint32_t freed_slots = 0;   ///< credits to be sent
-    bool reads_snapshot = false;     ///< granted with kAckWanted, not yet done
+    std::uint32_t next_chunk = 0;   ///< of the push under way
+    Iteration next_iteration = 0;   ///< of the next push
+    std::uint32_t freed_slots = 0;  ///< credits to be sent
+    bool reads_snapshot = false;    ///< granted with kAckWanted, not yet done
     std::uint64_t pulled_version = 0;
     Iteration pulled_v = 0;
-    std::int64_t request_ns = 0;     ///< of the pull under way
+    std::int64_t request_ns = 0;  ///< of the pull under way
   };
 
   Queued accept(const Message& message);
@@ -148,23 +148,23 @@ class Server {
   trace::ServerTrace* trace_;
   std::vector<float> own_weights_;  ///< the shard, where the exposed memory is in another format
   std::span<float> weights_;
-  std::vector<float> received_;     ///< an unpacked chunk
-  std::uint64_t published_ = 0;     ///< version that the exposed memory holds, where it is in another format
-  std::uint32_t chunks_;  ///< of one push
+  std::vector<float> received_;  ///< an unpacked chunk
+  std::uint64_t published_ = 0;  ///< version that the exposed memory holds, where it is in another format
+  std::uint32_t chunks_;         ///< of one push
   Controller controller_;
   std::unique_ptr<Controller> scheduler_;
   OrderedSum ordered_;
   ArrivalSum arrivals_;
-  ArrivalSum singles_;         ///< with an optimizer: pushes that are applied on arrival, as sums of one
+  ArrivalSum singles_;  ///< with an optimizer: pushes that are applied on arrival, as sums of one
   std::unique_ptr<UpdateRule> rule_;
   std::vector<Client> clients_;
   std::uint32_t queued_ = 0;   ///< messages in all queues
   std::uint32_t readers_ = 0;  ///< snapshots being read
   bool initialized_ = false;
   std::optional<Iteration> stop_at_;  ///< on server 0: all workers stop before this iteration
-  bool wake_ = false;          ///< something changed that any queue may have waited for
+  bool wake_ = false;                 ///< something changed that any queue may have waited for
   std::uint64_t immediate_updates_ = 0;
-  std::int64_t now_ns_ = 0;    ///< of the event being handled
+  std::int64_t now_ns_ = 0;  ///< of the event being handled
   std::int64_t last_event_ns_ = 0;
   std::int64_t last_report_ns_ = 0;
   ServerStatistics statistics_;

@@ -21,7 +21,8 @@ constexpr std::size_t kLargestMessage = std::size_t{1} << 26;
 
 std::string serialize(const std::vector<TensorSpec>& tensors) {
   std::string text;
-  for (const auto& each : tensors) text += fmt::format("{} {} {}\n", each.name, each.shape.size(), fmt::join(each.shape, " "));
+  for (const auto& each : tensors)
+    text += fmt::format("{} {} {}\n", each.name, each.shape.size(), fmt::join(each.shape, " "));
   return text;
 }
 
@@ -41,9 +42,11 @@ void check_tensors(const std::vector<TensorSpec>& tensors) {
   if (tensors.empty()) throw UsageError("the session has no tensors; worker 0 must give SessionOptions::tensors");
   for (const auto& each : tensors) {
     if (each.name.empty() || each.name.find_first_of(" \t\n") != std::string::npos)
-      throw UsageError(fmt::format("the tensor name '{}' is empty or has white space; give it a plain name", each.name));
+      throw UsageError(
+          fmt::format("the tensor name '{}' is empty or has white space; give it a plain name", each.name));
     if (std::any_of(each.shape.begin(), each.shape.end(), [](auto extent) { return extent < 0; }))
-      throw UsageError(fmt::format("tensor {} has a negative extent in its shape [{}]", each.name, fmt::join(each.shape, ", ")));
+      throw UsageError(
+          fmt::format("tensor {} has a negative extent in its shape [{}]", each.name, fmt::join(each.shape, ", ")));
   }
 }
 
@@ -83,11 +86,11 @@ ParsedOptions parse(const SessionOptions& options) {
 
 std::string to_text(const SessionOptions& o) {
   return fmt::format(
-      "servers = {}\nplacement = {}\nslicing = {}\nsync = {}\nrelease = {}\ncoordination = {}\ncoin = {}\n"
-      "staleness-scale = {}\nfastest = {}\njoin = {}\nseed = {}\ntransport = {}\nchunk-kib = {}\nring = {}\n"
-      "wire = {}\npslite-keys = {}\nout = {}\n",
-      o.servers, o.placement, o.slicing, o.sync, o.release, o.coordination, o.coin, o.staleness_scale, o.only_fastest,
-      o.join, o.seed, o.transport, o.chunk_kib, o.ring, o.wire, o.pslite_keys, o.out) +
+             "servers = {}\nplacement = {}\nslicing = {}\nsync = {}\nrelease = {}\ncoordination = {}\ncoin = {}\n"
+             "staleness-scale = {}\nfastest = {}\njoin = {}\nseed = {}\ntransport = {}\nchunk-kib = {}\nring = {}\n"
+             "wire = {}\npslite-keys = {}\nout = {}\n",
+             o.servers, o.placement, o.slicing, o.sync, o.release, o.coordination, o.coin, o.staleness_scale,
+             o.only_fastest, o.join, o.seed, o.transport, o.chunk_kib, o.ring, o.wire, o.pslite_keys, o.out) +
          fmt::format("checkpoint-dir = {}\nresume = {}\noptimizer-at = {}\n", o.checkpoint_dir, o.resume,
                      o.server_optimizer ? "server" : "worker");
 }
@@ -101,8 +104,8 @@ std::vector<TensorSpec> share_tensors(const Roles& roles, const std::vector<Tens
   const auto shared = broadcast(roles.job.get(), text, root);
   agree(roles.job.get(), [&] {
     if (!own.empty() && text != shared)
-      throw UsageError(fmt::format("{} has other tensors than worker 0; all workers need the same names and shapes",
-                                   roles.name()));
+      throw UsageError(
+          fmt::format("{} has other tensors than worker 0; all workers need the same names and shapes", roles.name()));
   });
   return deserialize(shared);
 }
@@ -141,10 +144,12 @@ std::int64_t window_bytes(const DataLayout& layout, std::uint32_t server) {
 }
 
 bool travels_inline(const SessionOptions& options, const ShardMap& map, ServerIndex server) {
-  return !options.pslite_keys && options.wire == "fp32" && map.shard_size(server) * kFloatBytes <= static_cast<std::int64_t>(kMaxInlineBytes);
+  return !options.pslite_keys && options.wire == "fp32" &&
+         map.shard_size(server) * kFloatBytes <= static_cast<std::int64_t>(kMaxInlineBytes);
 }
 
-ControllerOptions controller_options(const SessionOptions& options, const ParsedOptions& parsed, std::uint32_t workers) {
+ControllerOptions controller_options(const SessionOptions& options, const ParsedOptions& parsed,
+                                     std::uint32_t workers) {
   ControllerOptions result;
   result.workers = workers;
   result.release = parsed.release;
@@ -190,14 +195,14 @@ trace::Attributes trace_attributes(const SessionOptions& options, const Roles& r
 
 void send_floats(std::span<const float> values, int rank, int tag, MPI_Comm comm) {
   for (std::size_t at = 0; at < values.size(); at += kLargestMessage)
-    FLUENTPS_MPI(MPI_Send(values.data() + at, static_cast<int>(std::min(kLargestMessage, values.size() - at)), MPI_FLOAT,
-                          rank, tag, comm));
+    FLUENTPS_MPI(MPI_Send(values.data() + at, static_cast<int>(std::min(kLargestMessage, values.size() - at)),
+                          MPI_FLOAT, rank, tag, comm));
 }
 
 void receive_floats(std::span<float> values, int rank, int tag, MPI_Comm comm) {
   for (std::size_t at = 0; at < values.size(); at += kLargestMessage)
-    FLUENTPS_MPI(MPI_Recv(values.data() + at, static_cast<int>(std::min(kLargestMessage, values.size() - at)), MPI_FLOAT,
-                          rank, tag, comm, MPI_STATUS_IGNORE));
+    FLUENTPS_MPI(MPI_Recv(values.data() + at, static_cast<int>(std::min(kLargestMessage, values.size() - at)),
+                          MPI_FLOAT, rank, tag, comm, MPI_STATUS_IGNORE));
 }
 
 }  // namespace fluentps

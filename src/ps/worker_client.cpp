@@ -25,21 +25,20 @@ WorkerClient::WorkerClient(const WorkerOptions& options, const ShardMap& map, Co
   for (std::uint32_t m = 0; m < map.servers(); ++m) {
     const auto elements = map.shard_size(ServerIndex{m});
     lanes_[m].credits = options.ring;
-    lanes_[m].chunks = static_cast<std::uint32_t>(
-        std::max<std::int64_t>(1, (elements + options.chunk_elements - 1) / std::max<std::int64_t>(1, options.chunk_elements)));
+    lanes_[m].chunks = static_cast<std::uint32_t>(std::max<std::int64_t>(
+        1, (elements + options.chunk_elements - 1) / std::max<std::int64_t>(1, options.chunk_elements)));
     if (options.wire != WireFormat::kFp32)
       lanes_[m].packed.resize(static_cast<std::size_t>(wire_places(options.wire, elements)));
   }
 }
 
 /// Worker w starts at server w mod S: with everyone starting at server 0 its link is the bottleneck of all.
-ServerIndex WorkerClient::visit(std::uint32_t k) const {
-  return {(options_.index.value + k) % map_.servers()};
-}
+ServerIndex WorkerClient::visit(std::uint32_t k) const { return {(options_.index.value + k) % map_.servers()}; }
 
 /// 4 bytes an element, with keys 8 more; a request names its elements by their keys.
 std::uint64_t WorkerClient::moved_bytes(std::size_t elements, bool with_request) const {
-  if (!options_.keys) return static_cast<std::uint64_t>(wire_places(options_.wire, static_cast<std::int64_t>(elements))) * sizeof(float);
+  if (!options_.keys)
+    return static_cast<std::uint64_t>(wire_places(options_.wire, static_cast<std::int64_t>(elements))) * sizeof(float);
   return elements * (sizeof(float) + sizeof(std::uint64_t) * (with_request ? 2 : 1));
 }
 
@@ -48,13 +47,12 @@ void WorkerClient::require_ready(std::size_t size, const char* call) const {
     throw UsageError(fmt::format("worker {}: {} before initialize; call initialize(weights) first on every worker",
                                  options_.index.value, call));
   if (static_cast<std::int64_t>(size) != map_.size())
-    throw UsageError(fmt::format("worker {}: {} was given {} elements; the session's tensors have {}", options_.index.value,
-                                 call, size, map_.size()));
+    throw UsageError(fmt::format("worker {}: {} was given {} elements; the session's tensors have {}",
+                                 options_.index.value, call, size, map_.size()));
 }
 
 void WorkerClient::initialize(std::span<float> weights) {
-  if (initialized_)
-    throw UsageError(fmt::format("worker {}: initialize was called twice", options_.index.value));
+  if (initialized_) throw UsageError(fmt::format("worker {}: initialize was called twice", options_.index.value));
   initialized_ = true;
   require_ready(weights.size(), "initialize");
   if (options_.index.value == 0 && options_.first_iteration == 0) send_update(weights, MessageKind::kInit, 0);
@@ -166,13 +164,15 @@ void WorkerClient::put_chunk(ServerIndex server, std::span<const float> values) 
 }
 
 /// Chunks have an even number of elements, so each begins at a whole place of the packed shard.
-void WorkerClient::put_packed(ServerIndex server, std::span<const float> values, std::int64_t first, std::int64_t count) {
+void WorkerClient::put_packed(ServerIndex server, std::span<const float> values, std::int64_t first,
+                              std::int64_t count) {
   auto& lane = lanes_[server.value];
   gathered_.clear();
   for (const auto& piece : map_.pieces(server, first, count))
     gathered_.insert(gathered_.end(), values.begin() + piece.offset, values.begin() + piece.offset + piece.count);
-  const auto packed = std::span(lane.packed).subspan(static_cast<std::size_t>(first / 2),
-                                                     static_cast<std::size_t>(wire_places(options_.wire, count)));
+  const auto packed =
+      std::span(lane.packed)
+          .subspan(static_cast<std::size_t>(first / 2), static_cast<std::size_t>(wire_places(options_.wire, count)));
   pack(options_.wire, gathered_, packed);
   data_.put(server, lane.next_slot, 0, packed);
 }
@@ -199,7 +199,8 @@ void WorkerClient::announce_chunk(ServerIndex server, MessageKind kind, std::uin
   const auto& slices = map_.slices(server);
   if (slices.size() == 1) {
     port_.send(server.value, header,
-               std::as_bytes(values.subspan(static_cast<std::size_t>(slices[0].offset), static_cast<std::size_t>(slices[0].count))));
+               std::as_bytes(values.subspan(static_cast<std::size_t>(slices[0].offset),
+                                            static_cast<std::size_t>(slices[0].count))));
     return;
   }
   gathered_.clear();
@@ -232,8 +233,8 @@ void WorkerClient::ask_scheduler() {
 }
 
 /// Weights of a server are fetched from its answer on, while others still hold theirs back. Only when all have answered
-/// is a transfer waited for: with a wait at each answer, all workers would read the server that advances first together,
-/// then the second, each time at the speed of one server's link.
+/// is a transfer waited for: with a wait at each answer, all workers would read the server that advances first
+/// together, then the second, each time at the speed of one server's link.
 void WorkerClient::await_pull(std::span<float> weights) {
   into_ = weights;
   transfer_.staleness = 0;
@@ -321,7 +322,8 @@ std::string WorkerClient::missing_servers() const {
   std::string missing;
   for (std::uint32_t m = 0; m < lanes_.size(); ++m)
     if (!lanes_[m].pulled && !lanes_[m].reading) missing += fmt::format("{}server {}", missing.empty() ? "" : ", ", m);
-  return fmt::format("iteration {}, no answer yet from: {}", next_iteration_ - 1, missing.empty() ? "none asked" : missing);
+  return fmt::format("iteration {}, no answer yet from: {}", next_iteration_ - 1,
+                     missing.empty() ? "none asked" : missing);
 }
 
 void WorkerClient::give_up(const char* what, std::int64_t waited_ns) const {
@@ -333,17 +335,24 @@ void WorkerClient::on_message(const Message& message) {
   auto& lane = lanes_[message.peer];
   lane.credits += message.header.credits;
   switch (message.header.kind) {
-    case MessageKind::kCredit: return;
-    case MessageKind::kAck: lane.acked = true; return;
-    case MessageKind::kGo: may_go_ = true; return;
-    case MessageKind::kGrant: on_grant(message); return;
+    case MessageKind::kCredit:
+      return;
+    case MessageKind::kAck:
+      lane.acked = true;
+      return;
+    case MessageKind::kGo:
+      may_go_ = true;
+      return;
+    case MessageKind::kGrant:
+      on_grant(message);
+      return;
     case MessageKind::kCheckpointed:
       lane.written = true;
       lane.file = {static_cast<std::uint64_t>(message.header.v), static_cast<std::uint32_t>(message.header.version)};
       return;
     default:
-      throw ProtocolError(fmt::format("worker {} got a {} from server {}, which only workers send", options_.index.value,
-                                      to_string(message.header.kind), message.peer));
+      throw ProtocolError(fmt::format("worker {} got a {} from server {}, which only workers send",
+                                      options_.index.value, to_string(message.header.kind), message.peer));
   }
 }
 

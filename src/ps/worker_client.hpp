@@ -11,8 +11,8 @@
 #include "fluentps/worker.hpp"
 #include "net/message.hpp"
 #include "shard/shard_map.hpp"
-#include "trace/checkpoint_file.hpp"
 #include "shard/wire_format.hpp"
+#include "trace/checkpoint_file.hpp"
 #include "trace/writer.hpp"
 
 namespace fluentps {
@@ -24,11 +24,11 @@ struct WorkerOptions {
   std::uint32_t ring = 4;
   std::vector<bool> inline_data;  ///< by server: its shard travels inside the control messages
   WireFormat wire = WireFormat::kFp32;
-  bool keys = false;              ///< 64-bit keys move with the values; counted in the bytes
-  bool central = false;           ///< ask the scheduler on server 0 between push and pull
-  Iteration first_iteration = 0;  ///< more than 0 in a resumed run: the servers have their weights already
+  bool keys = false;                  ///< 64-bit keys move with the values; counted in the bytes
+  bool central = false;               ///< ask the scheduler on server 0 between push and pull
+  Iteration first_iteration = 0;      ///< more than 0 in a resumed run: the servers have their weights already
   std::function<bool()> stop_wanted;  ///< this rank has been told to stop; may be unset
-  std::function<void()> poll;     ///< called while waiting; may throw to end the run
+  std::function<void()> poll;         ///< called while waiting; may throw to end the run
   std::int64_t stall_ns = 30'000'000'000;
   std::int64_t abort_ns = 60'000'000'000;
 };
@@ -62,23 +62,23 @@ class WorkerClient final : public Worker {
  private:
   /// What is under way with one server.
   struct Lane {
-    std::uint32_t chunks = 1;        ///< of one push
+    std::uint32_t chunks = 1;  ///< of one push
     std::uint32_t next_chunk = 0;
-    std::uint32_t credits = 0;       ///< free slots of the ring
+    std::uint32_t credits = 0;  ///< free slots of the ring
     std::uint32_t next_slot = 0;
     bool acked = false;
-    bool granted = false;            ///< the answer is here, weights are not yet asked for
-    bool reading = false;            ///< weights are under way
+    bool granted = false;  ///< the answer is here, weights are not yet asked for
+    bool reading = false;  ///< weights are under way
     bool pulled = true;
     bool read_inline = false;
     bool ack_wanted = false;
-    bool written = false;            ///< a checkpoint
+    bool written = false;  ///< a checkpoint
     trace::WrittenFile file;
     std::int64_t request_ns = 0;
     std::int64_t grant_ns = 0;
     Iteration v = 0;
     std::uint64_t delayed_total = 0;
-    std::vector<float> packed;       ///< the shard in the wire's format, where that is another
+    std::vector<float> packed;  ///< the shard in the wire's format, where that is another
   };
 
   void require_ready(std::size_t size, const char* call) const;
@@ -116,7 +116,7 @@ class WorkerClient final : public Worker {
   bool stop_requested_ = false;
   double lr_ = 0;
   bool initialized_ = false;
-  bool may_go_ = false;          ///< central coordination
+  bool may_go_ = false;  ///< central coordination
   Transfer transfer_;
 };
 

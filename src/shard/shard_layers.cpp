@@ -10,9 +10,11 @@
 namespace fluentps {
 namespace {
 
-/// Calls found(part of the shard, whether it is the whole tensor) for every overlap of a tensor and a slice of `server`.
+/// Calls found(part of the shard, whether it is the whole tensor) for every overlap of a tensor and a slice of
+/// `server`.
 template <typename Found>
-void for_each_part(const std::vector<TensorSpec>& tensors, const ShardMap& map, ServerIndex server, const Found& found) {
+void for_each_part(const std::vector<TensorSpec>& tensors, const ShardMap& map, ServerIndex server,
+                   const Found& found) {
   for (const auto& slice : map.slices(server)) {
     std::int64_t begin = 0;
     for (const auto& tensor : tensors) {
@@ -37,10 +39,11 @@ void require_whole_tensors(const std::vector<TensorSpec>& tensors, const ShardMa
   for (std::uint32_t m = 0; m < map.servers(); ++m)
     for_each_part(tensors, map, ServerIndex{m}, [&](const TensorSpec& tensor, const LayerRange& part) {
       if (part.count == tensor.size()) return;
-      throw UsageError(fmt::format(
-          "lars on the server needs whole tensors, but server {} holds only {} of the {} elements of {}; use --slicing tensor, "
-          "--servers 1 or --optimizer-at worker",
-          m, part.count, tensor.size(), tensor.name));
+      throw UsageError(
+          fmt::format("lars on the server needs whole tensors, but server {} holds only {} of the {} elements of {}; "
+                      "use --slicing tensor, "
+                      "--servers 1 or --optimizer-at worker",
+                      m, part.count, tensor.size(), tensor.name));
     });
 }
 

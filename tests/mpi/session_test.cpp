@@ -35,7 +35,8 @@ TEST_P(SessionTest, EveryWorkerStartsFromWorkerZeroesWeights) {
     Session session(MPI_COMM_WORLD, options("asp", n));
     session.run([&](Worker& worker) {
       std::vector<float> w(static_cast<std::size_t>(n));
-      for (std::size_t j = 0; j < w.size(); ++j) w[j] = static_cast<float>(j) + (worker.index().value == 0 ? 0.0F : 1e6F);
+      for (std::size_t j = 0; j < w.size(); ++j)
+        w[j] = static_cast<float>(j) + (worker.index().value == 0 ? 0.0F : 1e6F);
       worker.initialize(w);
       for (std::size_t j = 0; j < w.size(); ++j) ASSERT_EQ(w[j], static_cast<float>(j));
     });
@@ -90,7 +91,8 @@ TEST_P(SessionTest, APullIncludesTheOwnPushesInEveryModel) {
 
 TEST_P(SessionTest, SnapshotModelsNeverReturnAMixOfVersions) {
   // Every update adds the same to every element: any two elements that differ are of two versions.
-  for (const auto& sync : {std::string("bsp"), "drop:n=" + std::to_string(std::max(1, ranks() - static_cast<int>(servers()) - 1))}) {
+  for (const auto& sync :
+       {std::string("bsp"), "drop:n=" + std::to_string(std::max(1, ranks() - static_cast<int>(servers()) - 1))}) {
     if (sync == "drop:n=1" && ranks() == 2) continue;  // n < N needs two workers
     Session session(MPI_COMM_WORLD, options(sync, 40000));
     session.run([&](Worker& worker) {
@@ -167,7 +169,8 @@ TEST_P(SessionTest, CentralCoordinationGivesTheSameBspWeights) {
       std::vector<float> update(w.size());
       worker.initialize(w);
       for (int i = 0; i < 20; ++i) {
-        for (std::size_t j = 0; j < w.size(); ++j) update[j] = std::sin(static_cast<float>(j + worker.index().value) + w[j]);
+        for (std::size_t j = 0; j < w.size(); ++j)
+          update[j] = std::sin(static_cast<float>(j + worker.index().value) + w[j]);
         worker.push_pull(update, w);
       }
     });
@@ -217,9 +220,8 @@ TEST_P(SessionTest, BadOptionsAreRefusedOnAllRanksAlike) {
   EXPECT_NE(refused(bad).find("cannot read my data"), std::string::npos) << "one rank fails to load";
 }
 
-INSTANTIATE_TEST_SUITE_P(Transports, SessionTest, ::testing::Values("rma", "p2p"), [](const auto& info) {
-  return std::string(info.param);
-});
+INSTANTIATE_TEST_SUITE_P(Transports, SessionTest, ::testing::Values("rma", "p2p"),
+                         [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
 }  // namespace fluentps::test

@@ -35,21 +35,25 @@ double iteration_bytes(const Measurement& m, std::uint32_t workers) {
 
 void print_measurement(const Measurement& m, std::uint32_t workers) {
   fmt::print("{} parameters, {} iterations, transport {}\n", m.parameters, m.repeat, m.transport);
-  fmt::print("  {:.1f} iterations/s, {:.2f} GB/s, latency p50 {:.1f} us, p90 {:.1f}, p99 {:.1f}; push {:.0f} %, wait {:.0f} %, "
-             "pull {:.0f} %\n",
-             m.iterations_per_s(), iteration_bytes(m, workers) * m.iterations_per_s() / kGiga, m.percentile_s(50) * 1e6,
-             m.percentile_s(90) * 1e6, m.percentile_s(99) * 1e6, m.push_share * 100, m.wait_share * 100, m.pull_share * 100);
+  fmt::print(
+      "  {:.1f} iterations/s, {:.2f} GB/s, latency p50 {:.1f} us, p90 {:.1f}, p99 {:.1f}; push {:.0f} %, wait {:.0f} "
+      "%, "
+      "pull {:.0f} %\n",
+      m.iterations_per_s(), iteration_bytes(m, workers) * m.iterations_per_s() / kGiga, m.percentile_s(50) * 1e6,
+      m.percentile_s(90) * 1e6, m.percentile_s(99) * 1e6, m.push_share * 100, m.wait_share * 100, m.pull_share * 100);
 }
 
 /// Ratios of medians, so 1 is as good as the reference and larger is slower.
 void print_references(const Measurement& m, const References& r, std::uint32_t workers) {
   const double iteration_s = m.percentile_s(50);
   const double apply_s = 3.0 * sizeof(float) * static_cast<double>(m.parameters) / (r.triad_one_gbs * kGiga);
-  fmt::print("  memcpy {:.1f} GB/s one core, {:.1f} all; triad {:.1f} one, {:.1f} all\n", r.memcpy_one_gbs, r.memcpy_all_gbs,
-             r.triad_one_gbs, r.triad_all_gbs);
-  fmt::print("  raw put {:.1f} us, get {:.1f} us, all workers put+get {:.1f} us; send+recv {:.1f} us; allreduce {:.1f} us\n",
-             r.put_s * 1e6, r.get_s * 1e6, r.put_get_all_s * 1e6, r.pingpong_s * 1e6, r.allreduce_s * 1e6);
-  fmt::print("  median iteration / (put + apply at triad speed + get)   {:.2f}\n", iteration_s / (r.put_s + apply_s + r.get_s));
+  fmt::print("  memcpy {:.1f} GB/s one core, {:.1f} all; triad {:.1f} one, {:.1f} all\n", r.memcpy_one_gbs,
+             r.memcpy_all_gbs, r.triad_one_gbs, r.triad_all_gbs);
+  fmt::print(
+      "  raw put {:.1f} us, get {:.1f} us, all workers put+get {:.1f} us; send+recv {:.1f} us; allreduce {:.1f} us\n",
+      r.put_s * 1e6, r.get_s * 1e6, r.put_get_all_s * 1e6, r.pingpong_s * 1e6, r.allreduce_s * 1e6);
+  fmt::print("  median iteration / (put + apply at triad speed + get)   {:.2f}\n",
+             iteration_s / (r.put_s + apply_s + r.get_s));
   fmt::print("  median iteration / (all workers' put + get)             {:.2f}  ({:.0f} % of their bandwidth)\n",
              iteration_s / r.put_get_all_s, 100 * r.put_get_all_s / iteration_s);
   fmt::print("  median iteration / two-sided ping-pong                  {:.2f}\n", iteration_s / r.pingpong_s);

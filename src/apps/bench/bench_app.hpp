@@ -12,9 +12,9 @@ namespace fluentps::app {
 struct BenchConfig {
   SessionOptions session;
   std::vector<std::int64_t> sizes = {256, 853'018, 61'000'000};  ///< parameters
-  int repeat = 0;                    ///< iterations of each size; 0: as many as move about 4 GB, 10 to 2000
+  int repeat = 0;  ///< iterations of each size; 0: as many as move about 4 GB, 10 to 2000
   bool references = true;
-  std::string out;                   ///< OUT.csv and OUT.h5 get a row per size; empty: none
+  std::string out;  ///< OUT.csv and OUT.h5 get a row per size; empty: none
   bool help = false;
 };
 

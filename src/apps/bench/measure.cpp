@@ -70,8 +70,8 @@ Measurement measure_push_pull(const SessionOptions& given, std::int64_t paramete
     result.wait_share = over_workers(times.wait_s, MPI_SUM, workers) / total;
     result.pull_share = over_workers(times.pull_s, MPI_SUM, workers) / total;
     result.latencies_s.resize(static_cast<std::size_t>(repeat) * worker.workers());
-    FLUENTPS_MPI(MPI_Gather(times.latencies_s.data(), repeat, MPI_DOUBLE, result.latencies_s.data(), repeat, MPI_DOUBLE, 0,
-                            workers));
+    FLUENTPS_MPI(MPI_Gather(times.latencies_s.data(), repeat, MPI_DOUBLE, result.latencies_s.data(), repeat, MPI_DOUBLE,
+                            0, workers));
   });
   session.close_trace();
   return result;

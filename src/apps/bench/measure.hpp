@@ -11,8 +11,8 @@ namespace fluentps::app {
 struct Measurement {
   std::int64_t parameters = 0;
   int repeat = 0;
-  double seconds = 0;                ///< of `repeat` iterations, the slowest worker's
-  std::vector<double> latencies_s;   ///< of every iteration of every worker
+  double seconds = 0;                                     ///< of `repeat` iterations, the slowest worker's
+  std::vector<double> latencies_s;                        ///< of every iteration of every worker
   double push_share = 0, wait_share = 0, pull_share = 0;  ///< of the workers' time
   std::string transport;
 

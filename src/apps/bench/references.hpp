@@ -11,16 +11,16 @@ namespace fluentps::app {
 
 /// Seconds of one operation on one buffer, the median of several; the slowest rank's where several take part.
 struct References {
-  double memcpy_one_gbs = 0;   ///< GB/s of one core, bytes read + bytes written
-  double memcpy_all_gbs = 0;   ///< all ranks at once, summed
-  double triad_one_gbs = 0;    ///< a = b + s*c, bytes read + bytes written
+  double memcpy_one_gbs = 0;  ///< GB/s of one core, bytes read + bytes written
+  double memcpy_all_gbs = 0;  ///< all ranks at once, summed
+  double triad_one_gbs = 0;   ///< a = b + s*c, bytes read + bytes written
   double triad_all_gbs = 0;
-  double put_s = 0;            ///< worker 0 alone: MPI_Put + flush of all n elements, spread over the servers as shards
+  double put_s = 0;  ///< worker 0 alone: MPI_Put + flush of all n elements, spread over the servers as shards
   double get_s = 0;
-  double put_get_all_s = 0;    ///< all workers at once: put, flush, get, flush of all n elements
-  double pingpong_s = 0;       ///< two-sided: n elements to server 0 and back
-  double allreduce_s = 0;      ///< MPI_Allreduce of n float32 among the workers
-  double local_update_s = 0;   ///< w += scale*u over n elements on one core
+  double put_get_all_s = 0;   ///< all workers at once: put, flush, get, flush of all n elements
+  double pingpong_s = 0;      ///< two-sided: n elements to server 0 and back
+  double allreduce_s = 0;     ///< MPI_Allreduce of n float32 among the workers
+  double local_update_s = 0;  ///< w += scale*u over n elements on one core
 };
 
 /// Collective over roles.job. n: float32. `repeat`: of each measurement.

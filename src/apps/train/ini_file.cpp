@@ -44,8 +44,8 @@ std::vector<IniEntry> parse_ini(const std::string& text, const std::string& name
       throw UsageError(fmt::format("{}:{}: '{}' is not of the form key = value", name, number, content));
     IniEntry entry{trim(content.substr(0, equals)), trim(content.substr(equals + 1)), number};
     if (const auto [at, fresh] = seen.emplace(entry.key, number); !fresh)
-      throw UsageError(fmt::format("{}:{}: '{}' was given before, in line {}; remove one of them", name, number, entry.key,
-                                   at->second));
+      throw UsageError(fmt::format("{}:{}: '{}' was given before, in line {}; remove one of them", name, number,
+                                   entry.key, at->second));
     entries.push_back(std::move(entry));
   }
   return entries;

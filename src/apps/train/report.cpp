@@ -27,10 +27,10 @@ double share(std::int64_t part, std::int64_t whole) {
 
 std::string worker_row(std::size_t index, const train::TrainerTotals& t) {
   const double seconds = static_cast<double>(t.total_ns) * 1e-9;
-  return fmt::format("  worker {:<4} {:>8} {:>9.1f} {:>8.1f}% {:>6.1f}% {:>6.1f}% {:>6.1f}% {:>10.1f}\n", index, t.iterations,
-                     seconds > 0 ? static_cast<double>(t.iterations) / seconds : 0, share(t.compute_ns, t.total_ns),
-                     share(t.push_ns, t.total_ns), share(t.wait_ns, t.total_ns), share(t.pull_ns, t.total_ns),
-                     static_cast<double>(t.bytes) / kMiB);
+  return fmt::format("  worker {:<4} {:>8} {:>9.1f} {:>8.1f}% {:>6.1f}% {:>6.1f}% {:>6.1f}% {:>10.1f}\n", index,
+                     t.iterations, seconds > 0 ? static_cast<double>(t.iterations) / seconds : 0,
+                     share(t.compute_ns, t.total_ns), share(t.push_ns, t.total_ns), share(t.wait_ns, t.total_ns),
+                     share(t.pull_ns, t.total_ns), static_cast<double>(t.bytes) / kMiB);
 }
 
 std::string server_row(std::size_t index, const SessionStatistics& s) {
@@ -66,16 +66,19 @@ std::string to_table(const RunSummary& summary, const std::optional<train::Evalu
   std::string text = "\n              iters      it/s   compute    push    wait    pull        MiB\n";
   constexpr std::size_t kListed = 16;
   for (std::size_t w = 0; w < std::min(summary.workers.size(), kListed); ++w) text += worker_row(w, summary.workers[w]);
-  if (summary.workers.size() > kListed) text += fmt::format("  ... and {} more workers\n", summary.workers.size() - kListed);
+  if (summary.workers.size() > kListed)
+    text += fmt::format("  ... and {} more workers\n", summary.workers.size() - kListed);
   text += "             pushes    pulls     DPRs  dropped  staleness    max        MiB\n";
   for (std::size_t m = 0; m < std::min(summary.servers.size(), kListed); ++m) text += server_row(m, summary.servers[m]);
-  if (summary.servers.size() > kListed) text += fmt::format("  ... and {} more servers\n", summary.servers.size() - kListed);
+  if (summary.servers.size() > kListed)
+    text += fmt::format("  ... and {} more servers\n", summary.servers.size() - kListed);
   Iteration skipped = 0;
   for (const auto& each : summary.workers) skipped += each.skipped;
   if (skipped > 0) text += fmt::format("  {} gradients were not finite and were skipped (--nonfinite skip)\n", skipped);
   if (final_evaluation) {
     text += fmt::format("  test loss {:.4f}", final_evaluation->loss);
-    if (std::isfinite(final_evaluation->accuracy)) text += fmt::format(", test accuracy {:.4f}", final_evaluation->accuracy);
+    if (std::isfinite(final_evaluation->accuracy))
+      text += fmt::format(", test accuracy {:.4f}", final_evaluation->accuracy);
     text += '\n';
   }
   if (!trace_path.empty()) text += fmt::format("  trace: {}\n", trace_path);
