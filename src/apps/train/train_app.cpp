@@ -31,7 +31,6 @@ class Run {
     auto options = config.session;
     options.trace_attributes = {{"config", config.effective}, {"argv", join(argc, argv)}, {"model", config.problem.model}};
     options.configuration = config.effective;
-    install_signals();
     // Without a folder, or where some workers end before others, there is no checkpoint to end with.
     can_stop_ = config.iterations.size() == 1 && !(options.out.empty() && options.checkpoint_dir.empty());
     if (can_stop_) options.stop_wanted = stop_wanted;
