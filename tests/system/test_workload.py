@@ -33,15 +33,15 @@ def test_the_global_batch_may_be_accumulated(tmp_path, clean_after):
     assert numpy.abs(loss - loss_of_parts).max() < 1e-4
 
 
-# lars on the worker takes the norm of its own gradient, on the server that of the mean: the same thing for one worker only.
+# softmax has no kinks by which rounding would grow. lars on the worker takes the norm of its own gradient, on the server that of the mean: the same thing for one worker only.
 @pytest.mark.parametrize("optimizer, workers", [("sgd", 3), ("momentum", 3), ("nesterov", 3), ("lars", 1), ("adam", 1)])
 def test_optimizer_on_worker_or_server(tmp_path, clean_after, optimizer, workers):
     lr = {"lars": 1, "adam": 0.001}.get(optimizer, 0.02)
-    common = ["--model", "lenet", "--dataset", "synthetic:images=1000,test=100", "--batch-size", 16, "--iterations", 20, "--optimizer",
+    common = ["--model", "softmax", "--dataset", "synthetic:images=1000,test=100", "--batch-size", 16, "--iterations", 20, "--optimizer",
               optimizer, "--lr", lr, "--lr-schedule", "multistep:at=10,factor=0.5", "--weight-decay", 0.001, "--slicing", "tensor"]
     worker, _ = train(tmp_path, "worker", workers + 2, *common, servers=2)
     server, _ = train(tmp_path, "server", workers + 2, *common, "--optimizer-at", "server", servers=2)
-    assert numpy.abs(worker - server).max() < 1e-5 * max(1, numpy.abs(worker).max())
+    assert numpy.abs(worker - server).max() < 1e-5 < numpy.abs(worker).max()
 
 
 def test_lars_on_servers_that_share_a_layer_is_refused(tmp_path):
