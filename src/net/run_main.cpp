@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <optional>
 #include <string>
 
 #include "fluentps/error.hpp"
@@ -53,15 +54,15 @@ bool everyone_is_here() {
   return false;
 }
 
-int end_with_usage(const UsageError& error) {
+int end_with_usage(const std::string& error) {
   const bool common = everyone_is_here();
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (!common) {
-    fmt::print(stderr, "fluentps: {}: {}\n", where(), error.what());
+    fmt::print(stderr, "fluentps: {}: {}\n", where(), error);
     MPI_Abort(MPI_COMM_WORLD, kExitUsage);
   }
-  if (rank == 0) fmt::print(stderr, "fluentps: {}\n", error.what());
+  if (rank == 0) fmt::print(stderr, "fluentps: {}\n", error);
   MPI_Finalize();
   return kExitUsage;
 }
@@ -95,17 +96,21 @@ int run_main(int* argc, char*** argv, const std::function<int()>& body) {
     return kExitFailure;
   }
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  std::optional<std::string> usage;
   try {
     const int code = body();
     MPI_Finalize();
     return code;
   } catch (const UsageError& error) {
-    return end_with_usage(error);
+    // Ended below: the ranks of a simulated cluster share a thread, and one that waits for others while it handles an
+    // exception mixes it up with theirs.
+    usage = error.what();
   } catch (const std::exception& error) {
     fmt::print(stderr, "fluentps: {}: {}\n", where(), error.what());
   } catch (...) {
     fmt::print(stderr, "fluentps: {}: an exception that is not a std::exception\n", where());
   }
+  if (usage) return end_with_usage(*usage);
   std::fflush(nullptr);
   // Not MPI_Finalize: the others are waiting for this rank and would wait for ever.
   MPI_Abort(MPI_COMM_WORLD, kExitFailure);
