@@ -61,7 +61,7 @@ REPLAYS := $(foreach name,$(FUZZERS),$(BUILD)/tests/unit-fuzz-$(name))
 BENCHES := $(patsubst bench/%.cpp,$(BUILD)/bench/%,$(wildcard bench/*.cpp))
 objects = $(patsubst %.cpp,$(BUILD)/obj/%.o,$(wildcard $(1)))
 
-.PHONY: all sim sim-study help deps slurm-deps status require programs tests demo check lint format bench fuzz clean
+.PHONY: all sim sim-study help deps slurm-deps status require programs tests demo check lint format bench fuzz soak check-san clean
 .SECONDARY:
 
 all: require programs $(CORE) ## build the programs into build/bin and the library into build/lib
@@ -181,9 +181,9 @@ $(foreach app,train bench,$(eval $(call sim_program,$(app))))
 
 # --- What people call ---------------------------------------------------------------------------------------------------
 export OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM OMPI_MCA_rmaps_base_oversubscribe
-demo check: OMPI_ALLOW_RUN_AS_ROOT = 1
-demo check: OMPI_ALLOW_RUN_AS_ROOT_CONFIRM = 1
-demo check: OMPI_MCA_rmaps_base_oversubscribe = 1
+demo check check-san soak: OMPI_ALLOW_RUN_AS_ROOT = 1
+demo check check-san soak: OMPI_ALLOW_RUN_AS_ROOT_CONFIRM = 1
+demo check check-san soak: OMPI_MCA_rmaps_base_oversubscribe = 1
 
 sim: $(SIM_PROGRAMS) ## build the programs for simulated clusters into build/sim/bin; run them with bin/fluentps-sim
 
@@ -213,6 +213,17 @@ format: ## apply clang-format
 
 bench: $(BENCHES) $(BUILD)/bin/fluentps-bench ## build and run the benchmarks
 	@for each in $(BENCHES); do "$$each" || exit 1; done
+
+SOAK_SECONDS ?= 600
+soak: $(BUILD)/bin/fluentps-train ## 8 ranks with random stragglers and model switches for ten minutes: memory must stay flat
+	@$(PYTHON) tests/soak $(SOAK_SECONDS)
+
+SAN_TESTS := sync shard net ps trace
+check-san: ## unit tests and the session's tests under MPI with the address and undefined-behaviour sanitizers
+	@$(MAKE) --no-print-directory SAN=address,undefined $(foreach room,$(SAN_TESTS),build/san-address,undefined/tests/unit-$(room)) \
+	  build/san-address,undefined/tests/mpi/session
+	@for room in $(SAN_TESTS); do build/san-address,undefined/tests/unit-$$room --gtest_brief=1 || exit 1; done
+	@ASAN_OPTIONS=detect_leaks=0 mpirun -np 5 build/san-address,undefined/tests/mpi/session
 
 # Leaks are not looked for: HDF5 1.10.8 leaks a few buffers of its own when it refuses a damaged file.
 FUZZ_SECONDS ?= 60
