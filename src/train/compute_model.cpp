@@ -43,7 +43,8 @@ std::shared_ptr<const Times> load_times(const std::string& path) {
 
 }  // namespace
 
-ComputeModel::ComputeModel(const std::string& text, std::uint64_t seed, WorkerIndex worker) : seed_(seed), worker_(worker) {
+ComputeModel::ComputeModel(const std::string& text, std::uint64_t seed, WorkerIndex worker)
+    : seed_(seed), worker_(worker) {
   if (text.empty()) return;
   if (text.starts_with(kTracePrefix)) {
     kind_ = Kind::kTrace;
@@ -59,9 +60,10 @@ ComputeModel::ComputeModel(const std::string& text, std::uint64_t seed, WorkerIn
     mean_ms_ = spec.number("mean", 0, 0, kLongestMs);
     sdev_ms_ = spec.number("sdev", 0, 0, kLongestMs);
   } else {
-    throw UsageError(fmt::format("--compute-model: unknown model '{}'; use constant:ms=30, normal:mean=30,sdev=5 or "
-                                 "trace:FILE",
-                                 spec.name()));
+    throw UsageError(
+        fmt::format("--compute-model: unknown model '{}'; use constant:ms=30, normal:mean=30,sdev=5 or "
+                    "trace:FILE",
+                    spec.name()));
   }
   if (!spec.words().empty())
     throw UsageError(fmt::format("--compute-model: '{}' is not key=value", spec.words().front()));
