@@ -29,17 +29,21 @@ std::set<std::string> names_of(const State& state) {
   return names;
 }
 
-std::string list(const std::set<std::string>& names) { return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")); }
+std::string list(const std::set<std::string>& names) {
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+}
 
 void require_names(const std::set<std::string>& stored, const std::set<std::string>& wanted, const std::string& where) {
   if (stored == wanted) return;
   std::set<std::string> missing;
   std::set<std::string> spare;
-  std::set_difference(wanted.begin(), wanted.end(), stored.begin(), stored.end(), std::inserter(missing, missing.end()));
+  std::set_difference(wanted.begin(), wanted.end(), stored.begin(), stored.end(),
+                      std::inserter(missing, missing.end()));
   std::set_difference(stored.begin(), stored.end(), wanted.begin(), wanted.end(), std::inserter(spare, spare.end()));
-  throw UsageError(fmt::format("the state in {} does not fit this run (missing: {}; of no use: {}); resume with the same model, "
-                               "--optimizer and --optimizer-at",
-                               where, list(missing), list(spare)));
+  throw UsageError(
+      fmt::format("the state in {} does not fit this run (missing: {}; of no use: {}); resume with the same model, "
+                  "--optimizer and --optimizer-at",
+                  where, list(missing), list(spare)));
 }
 
 void fill_numbers(const trace::LoadedState& loaded, const State& into, const std::string& path) {
@@ -64,7 +68,8 @@ std::vector<Overlap> overlaps(const std::vector<Slice>& then, const std::vector<
     for (const auto& own : now) {
       const auto first = std::max(old.offset, own.offset);
       const auto last = std::min(old.offset + old.count, own.offset + own.count);
-      if (first < last) found.push_back({old.shard_offset + first - old.offset, own.shard_offset + first - own.offset, last - first});
+      if (first < last)
+        found.push_back({old.shard_offset + first - old.offset, own.shard_offset + first - own.offset, last - first});
     }
   return found;
 }
@@ -83,7 +88,8 @@ void copy_arrays(const trace::LoadedState& loaded, const std::vector<Overlap>& p
 
 }  // namespace
 
-trace::WrittenFile write_part(const std::string& root, Iteration iteration, const std::string& file, const State& state) {
+trace::WrittenFile write_part(const std::string& root, Iteration iteration, const std::string& file,
+                              const State& state) {
   const auto folder = checkpoint_folder(root, iteration);
   make_folder(folder);
   return trace::save_state(folder + "/" + file, state);
@@ -122,9 +128,10 @@ void check_worker_state(const Manifest& manifest, const State& own, std::uint32_
   if (workers == manifest.workers) return;
   for (const auto& [name, values] : own.arrays)
     if (!name.starts_with("local/"))
-      throw UsageError(fmt::format("{} is of {} workers, each with its own {}, and this run has {}; resume with {} workers (an "
-                                   "optimizer without state, or on the server, allows any number)",
-                                   manifest.folder, manifest.workers, name, workers, manifest.workers));
+      throw UsageError(
+          fmt::format("{} is of {} workers, each with its own {}, and this run has {}; resume with {} workers (an "
+                      "optimizer without state, or on the server, allows any number)",
+                      manifest.folder, manifest.workers, name, workers, manifest.workers));
 }
 
 Manifest open_checkpoint(const Roles& roles, const std::string& path, const std::vector<TensorSpec>& tensors,
@@ -144,12 +151,14 @@ Manifest open_checkpoint(const Roles& roles, const std::string& path, const std:
   });
   agree(job, [&] {
     if (manifest.tensors != tensors)
-      throw UsageError(fmt::format("{} is of another model: it has {} tensors, or other shapes, where this run has {}; resume "
-                                   "with the same --model and --dataset",
-                                   manifest.folder, manifest.tensors.size(), tensors.size()));
+      throw UsageError(
+          fmt::format("{} is of another model: it has {} tensors, or other shapes, where this run has {}; resume "
+                      "with the same --model and --dataset",
+                      manifest.folder, manifest.tensors.size(), tensors.size()));
     if (manifest.seed != seed)
-      throw UsageError(fmt::format("{} was made with --seed {}, so with other data to come than --seed {} gives; resume with --seed {}",
-                                   manifest.folder, manifest.seed, seed, manifest.seed));
+      throw UsageError(fmt::format(
+          "{} was made with --seed {}, so with other data to come than --seed {} gives; resume with --seed {}",
+          manifest.folder, manifest.seed, seed, manifest.seed));
   });
   return manifest;
 }
@@ -159,7 +168,8 @@ CheckpointWriter::CheckpointWriter(const std::string& root, Iteration iteration,
   std::array<Iteration, 2> ends = {iteration, -iteration};
   FLUENTPS_MPI(MPI_Allreduce(MPI_IN_PLACE, ends.data(), 2, MPI_INT64_T, MPI_MAX, roles.workers.get()));
   if (ends[0] != -ends[1])
-    throw RunError(fmt::format("a checkpoint needs all workers at one iteration; they are at {} to {}", -ends[1], ends[0]));
+    throw RunError(
+        fmt::format("a checkpoint needs all workers at one iteration; they are at {} to {}", -ends[1], ends[0]));
   agree(roles.workers.get(), [&] {
     if (roles.index != 0) return;
     make_folder(checkpoint_folder(root, iteration));

@@ -15,16 +15,17 @@
 namespace fluentps {
 
 /// One rank's file of a checkpoint; makes the folder where needed. Throws RunError.
-trace::WrittenFile write_part(const std::string& root, Iteration iteration, const std::string& file, const State& state);
+trace::WrittenFile write_part(const std::string& root, Iteration iteration, const std::string& file,
+                              const State& state);
 
-/// Fills `into`, the state of a server of `map`, from the files of however many servers there were. Throws UsageError where
-/// its names are others.
+/// Fills `into`, the state of a server of `map`, from the files of however many servers there were. Throws UsageError
+/// where its names are others.
 void read_shard(const Manifest& manifest, const ShardMap& map, ServerIndex server, const State& into);
 /// Fills the state of a worker. Throws UsageError where names or lengths are others.
 void read_worker(const Manifest& manifest, std::uint32_t index, const State& into);
 
-/// Throws UsageError where a worker's own state cannot be taken over: other names, or another number of workers with state
-/// that belongs to one worker (names outside of local/).
+/// Throws UsageError where a worker's own state cannot be taken over: other names, or another number of workers with
+/// state that belongs to one worker (names outside of local/).
 void check_worker_state(const Manifest& manifest, const State& own, std::uint32_t workers);
 
 /// Collective over roles.job: finds the checkpoint, checks its files, each by one rank, and that it is of these tensors
@@ -32,8 +33,8 @@ void check_worker_state(const Manifest& manifest, const State& own, std::uint32_
 Manifest open_checkpoint(const Roles& roles, const std::string& path, const std::vector<TensorSpec>& tensors,
                          std::uint64_t seed);
 
-/// The workers' side of writing one, collective over their communicator: every worker makes one, calls write_workers and
-/// finish; worker 0 calls add_servers in between. Throws RunError on all of them.
+/// The workers' side of writing one, collective over their communicator: every worker makes one, calls write_workers
+/// and finish; worker 0 calls add_servers in between. Throws RunError on all of them.
 class CheckpointWriter {
  public:
   /// Waits for all workers, which must be at one iteration.

@@ -105,11 +105,13 @@ std::vector<fs::path> whole_checkpoints(const fs::path& root) {
 
 [[noreturn]] void refuse(const fs::path& folder, const std::string& why) {
   const auto all = whole_checkpoints(folder.parent_path().empty() ? fs::path(".") : folder.parent_path());
-  const auto here = std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.filename() == folder.filename(); });
+  const auto here =
+      std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.filename() == folder.filename(); });
   const bool first = here == all.begin() || here == all.end();
   throw UsageError(fmt::format("the checkpoint {} is damaged: {}; {}", folder.string(), why,
-                               first ? "there is none before it, so start without --resume"
-                                     : fmt::format("go on from the one before with --resume {}", (here - 1)->string())));
+                               first
+                                   ? "there is none before it, so start without --resume"
+                                   : fmt::format("go on from the one before with --resume {}", (here - 1)->string())));
 }
 
 Manifest read_manifest(const fs::path& folder) {
@@ -172,7 +174,8 @@ void remove_old(const std::string& root, std::uint32_t keep) {
   std::vector<fs::path> old;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(root, error))
-    if (entry.path().filename().string().starts_with(kPrefix) && entry.path() < oldest_kept) old.push_back(entry.path());
+    if (entry.path().filename().string().starts_with(kPrefix) && entry.path() < oldest_kept)
+      old.push_back(entry.path());
   for (const auto& each : old) {
     fs::remove(each / kManifest, error);  // first, so that what is left of it is no checkpoint
     fs::remove_all(each, error);
@@ -186,9 +189,10 @@ Manifest find_checkpoint(const std::string& path) {
   auto found = whole_checkpoints(given);
   if (found.empty()) found = whole_checkpoints(given / "checkpoints");
   if (found.empty())
-    throw UsageError(fmt::format("--resume '{}' holds no whole checkpoint; give a checkpoint's folder (with a {}), the folder "
-                                 "that holds it, or the folder of the run",
-                                 path, kManifest));
+    throw UsageError(
+        fmt::format("--resume '{}' holds no whole checkpoint; give a checkpoint's folder (with a {}), the folder "
+                    "that holds it, or the folder of the run",
+                    path, kManifest));
   return read_manifest(found.back());
 }
 

@@ -1,4 +1,5 @@
-/// The manifest of a checkpoint: what it holds, and checksums of its files. Written last, it makes a folder a checkpoint.
+/// The manifest of a checkpoint: what it holds, and checksums of its files. Written last, it makes a folder a
+/// checkpoint.
 ///
 ///   ROOT/iteration-0000000600/server-0000.h5 ...  worker-0000.h5 ...  manifest.json
 #pragma once
@@ -39,8 +40,8 @@ void write_manifest(const Manifest& manifest);
 /// Removes all but the newest `keep` whole checkpoints of a root, and what was never finished before them; 0: nothing.
 void remove_old(const std::string& root, std::uint32_t keep);
 
-/// `path`: a checkpoint, a folder of checkpoints (the newest whole one is taken) or a run's folder. Reads the manifest and
-/// nothing else. Throws UsageError: none there, or damaged (then it offers the one before).
+/// `path`: a checkpoint, a folder of checkpoints (the newest whole one is taken) or a run's folder. Reads the manifest
+/// and nothing else. Throws UsageError: none there, or damaged (then it offers the one before).
 Manifest find_checkpoint(const std::string& path);
 /// Compares a file with the manifest. Throws UsageError naming it, and the checkpoint before.
 void check_file(const Manifest& manifest, const Manifest::File& file);

@@ -42,7 +42,8 @@ void read(hid_t file, const std::string& name, Visit& visit) {
   auto& values = visit.state.arrays[name];
   values.resize(static_cast<std::size_t>(count));
   if (count > 0)
-    check_hdf5(H5Dread(dataset.get(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), "H5Dread", visit.path);
+    check_hdf5(H5Dread(dataset.get(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), "H5Dread",
+               visit.path);
 }
 
 /// No exception may pass through HDF5.

@@ -150,9 +150,10 @@ bool Trainer::usable(const Worker& worker, Iteration i, double loss) {
   const bool finite_loss = std::isfinite(loss);
   if (finite_loss && kernels::all_finite(update_)) return true;
   if (!options_.skip_nonfinite)
-    throw RunError(fmt::format("the {} of worker {} at iteration {} is not finite (loss {}); lower --lr, warm up, or use "
-                               "--nonfinite skip",
-                               finite_loss ? "gradient" : "loss", worker.index().value, i, loss));
+    throw RunError(
+        fmt::format("the {} of worker {} at iteration {} is not finite (loss {}); lower --lr, warm up, or use "
+                    "--nonfinite skip",
+                    finite_loss ? "gradient" : "loss", worker.index().value, i, loss));
   ++totals_.skipped;
   return false;
 }

@@ -21,19 +21,19 @@
 namespace fluentps::train {
 
 struct TrainerOptions {
-  Iteration iterations = 0;      ///< of this worker
-  Iteration eval_every = 0;      ///< worker 0 evaluates after so many iterations; 0: only at the end
+  Iteration iterations = 0;  ///< of this worker
+  Iteration eval_every = 0;  ///< worker 0 evaluates after so many iterations; 0: only at the end
   UpdateRuleOptions rule;
-  bool optimizer_at_server = false;  ///< push the gradient and its learning rate; `rule` is the servers' affair
-  double clip_norm = 0;          ///< a longer gradient is scaled down to this norm; 0: none is
+  bool optimizer_at_server = false;   ///< push the gradient and its learning rate; `rule` is the servers' affair
+  double clip_norm = 0;               ///< a longer gradient is scaled down to this norm; 0: none is
   std::uint32_t grad_accumulate = 1;  ///< gradients of so many batches are averaged in one iteration
   ScheduleOptions schedule;
-  std::string compute_model;     ///< spec, empty: computing takes the time it takes
-  std::string straggler;         ///< spec, empty: none
-  bool skip_nonfinite = false;   ///< push zeros instead of a gradient or loss that is not finite; else end the run
+  std::string compute_model;    ///< spec, empty: computing takes the time it takes
+  std::string straggler;        ///< spec, empty: none
+  bool skip_nonfinite = false;  ///< push zeros instead of a gradient or loss that is not finite; else end the run
   std::uint64_t seed = 1;
   WorkerIndex worker;
-  std::uint32_t workers = 1;     ///< N
+  std::uint32_t workers = 1;  ///< N
 };
 
 /// How the loop reaches its checkpoints. Unset functions: it has none.
@@ -51,7 +51,7 @@ struct IterationReport {
   double loss = 0;
   double lr = 0;
   std::int64_t now_ns = 0;
-  std::int64_t compute_ns = 0;   ///< stragglers included
+  std::int64_t compute_ns = 0;  ///< stragglers included
   Transfer transfer = {};
 };
 
@@ -68,8 +68,8 @@ struct TrainerTotals {
   std::int64_t compute_ns = 0, push_ns = 0, wait_ns = 0, pull_ns = 0, total_ns = 0;
   std::uint64_t bytes = 0;
   double last_loss = 0;
-  Iteration skipped = 0;         ///< of gradients that were not finite
-  bool stopped = false;          ///< by a signal, after a checkpoint
+  Iteration skipped = 0;  ///< of gradients that were not finite
+  bool stopped = false;   ///< by a signal, after a checkpoint
 };
 
 class Trainer {
@@ -109,7 +109,7 @@ class Trainer {
   ComputeModel compute_model_;
   Straggler straggler_;
   std::vector<float> weights_;
-  std::vector<float> update_;  ///< first the gradient, then what is pushed
+  std::vector<float> update_;          ///< first the gradient, then what is pushed
   std::vector<float> batch_gradient_;  ///< of one of several batches
   TrainerCheckpoints checkpoints_;
   TrainerTotals totals_;

@@ -92,7 +92,8 @@ TEST_F(CheckpointTest, AnyNumberOfServersReadsItsShard) {
           std::vector<float> weights(static_cast<std::size_t>(map.shard_size(ServerIndex{m})), 1e9F);
           auto velocity = weights;
           double steps = 0;
-          read_shard(manifest, map, ServerIndex{m}, {{{"weights", weights}, {"rule/velocity", velocity}}, {{"rule/steps", &steps}}});
+          read_shard(manifest, map, ServerIndex{m},
+                     {{{"weights", weights}, {"rule/velocity", velocity}}, {{"rule/steps", &steps}}});
           EXPECT_EQ(weights, shard_of(map, ServerIndex{m}, 1)) << then << " to " << now << ", server " << m;
           EXPECT_EQ(velocity, shard_of(map, ServerIndex{m}, -1));
           EXPECT_EQ(steps, 17);
@@ -110,7 +111,7 @@ TEST_F(CheckpointTest, ShardOfAnotherOptimizerIsRefused) {
 
 TEST_F(CheckpointTest, NewestWholeOneIsTakenAndOldOnesGo) {
   for (const Iteration i : {5, 50, 500}) make(i, 1);
-  fs::create_directories(checkpoint_folder(root_, 1));    // never finished, before the oldest kept
+  fs::create_directories(checkpoint_folder(root_, 1));     // never finished, before the oldest kept
   fs::create_directories(checkpoint_folder(root_, 5000));  // being written
   EXPECT_EQ(find_checkpoint(root_).iteration, 500);
   EXPECT_EQ(find_checkpoint(checkpoint_folder(root_, 5)).iteration, 5);
@@ -159,7 +160,8 @@ TEST_F(CheckpointTest, DamageIsRefusedByNameAndTheOneBeforeOffered) {
 }
 
 TEST_F(CheckpointTest, NothingThereIsSaid) {
-  EXPECT_NE(refusal([&] { (void)find_checkpoint(root_ + "/nowhere"); }).find("holds no whole checkpoint"), std::string::npos);
+  EXPECT_NE(refusal([&] { (void)find_checkpoint(root_ + "/nowhere"); }).find("holds no whole checkpoint"),
+            std::string::npos);
 }
 
 TEST_F(CheckpointTest, StateOfOneWorkerPinsTheirNumber) {

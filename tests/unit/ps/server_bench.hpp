@@ -19,7 +19,11 @@ class Bench {
  public:
   Bench(const std::string& sync, std::uint32_t workers, std::int64_t elements, std::uint32_t ring = 4,
         Release release = Release::kLazy, const std::function<void(ServerOptions&)>& adjust = {})
-      : workers_(workers), elements_(elements), ring_(ring), network(elements, kChunk, ring, workers), slots_(workers, 0) {
+      : workers_(workers),
+        elements_(elements),
+        ring_(ring),
+        network(elements, kChunk, ring, workers),
+        slots_(workers, 0) {
     ServerOptions options;
     options.chunk_elements = kChunk;
     options.ring = ring;

@@ -12,7 +12,8 @@ namespace {
 
 class OptimizerBench : public Bench {
  public:
-  OptimizerBench(const std::string& sync, std::uint32_t workers, const UpdateRuleOptions& rule, std::int64_t elements = 40)
+  OptimizerBench(const std::string& sync, std::uint32_t workers, const UpdateRuleOptions& rule,
+                 std::int64_t elements = 40)
       : Bench(sync, workers, elements, 4, Release::kLazy, [&](ServerOptions& options) {
           options.optimizer = rule;
           options.layers = {{0, elements}};
@@ -185,7 +186,8 @@ TEST(ServerCheckpoint, AResumedServerGoesOnWhereItWas) {
   // Receive: at iteration 7, pulls of 6, then pushes of 7 onto weights and velocity set beforehand.
   // Expect: pulls answered at once with these weights at V = 7, the step takes the velocity on, and 6 is refused.
   StateBench bench("bsp", 7);
-  for (auto& [name, values] : bench.server->state().arrays) std::fill(values.begin(), values.end(), name == "weights" ? 5.0F : 2.0F);
+  for (auto& [name, values] : bench.server->state().arrays)
+    std::fill(values.begin(), values.end(), name == "weights" ? 5.0F : 2.0F);
   for (std::uint32_t w : {0U, 1U}) {
     bench.receive(w, {.kind = MessageKind::kPull, .iteration = 6});
     const auto grants = bench.grants(w);
@@ -195,7 +197,8 @@ TEST(ServerCheckpoint, AResumedServerGoesOnWhereItWas) {
   }
   EXPECT_THROW(bench.push(0, 6, 1), ProtocolError);
   StateBench fresh("bsp", 7);
-  for (auto& [name, values] : fresh.server->state().arrays) std::fill(values.begin(), values.end(), name == "weights" ? 5.0F : 2.0F);
+  for (auto& [name, values] : fresh.server->state().arrays)
+    std::fill(values.begin(), values.end(), name == "weights" ? 5.0F : 2.0F);
   fresh.lr = 0.1;
   fresh.push(0, 7, 3);
   EXPECT_TRUE(fresh.grants(0).empty());

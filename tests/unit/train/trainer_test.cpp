@@ -173,7 +173,9 @@ TEST(Trainer, SavesWhenDueAndGoesOnFromACheckpoint) {
   Recorder worker(4);
   Trainer resumed(options, problem, loop.clock, nullptr, nullptr);
   checkpoints.save = nullptr;
-  checkpoints.restore = [&](const State& state) { std::copy(velocity.begin(), velocity.end(), state.arrays[0].second.begin()); };
+  checkpoints.restore = [&](const State& state) {
+    std::copy(velocity.begin(), velocity.end(), state.arrays[0].second.begin());
+  };
   resumed.set_checkpoints(checkpoints);
   resumed.run(worker);
   EXPECT_EQ(problem.batches, (std::vector<Iteration>{4, 5, 6, 7, 8, 9}));
