@@ -5,8 +5,8 @@
 
 namespace fluentps {
 
-/// Runs `body` between MPI_Init and MPI_Finalize and returns its exit code. Before MPI_Init the rank is told to give its
-/// core away while idle where more ranks than cores share the node; a setting of the user wins.
+/// Runs `body` between MPI_Init and MPI_Finalize and returns its exit code. Before MPI_Init the rank is told to give
+/// its core away while idle where more ranks than cores share the node; a setting of the user wins.
 ///
 /// An exception that leaves `body` is printed with rank and host. UsageError, which the collective calls of the library
 /// throw on all ranks alike, is printed once and returned as exit code 2; anything else ends the whole job with

@@ -1,4 +1,5 @@
-/// A run of the parameter server inside an MPI job: ranks are split into servers and workers, servers serve, workers work.
+/// A run of the parameter server inside an MPI job: ranks are split into servers and workers, servers serve, workers
+/// work.
 #pragma once
 
 #include <mpi.h>
@@ -26,59 +27,60 @@ class WorkerTrace;
 /// Defaults are good for a few nodes. The texts are those of the options of fluentps-train.
 struct SessionOptions {
   // Roles
-  std::uint32_t servers = 1;           ///< ranks that become servers; FLUENTPS_ROLE=server|worker of a rank wins
-  std::string placement = "spread";    ///< spread | first | last
+  std::uint32_t servers = 1;         ///< ranks that become servers; FLUENTPS_ROLE=server|worker of a rank wins
+  std::string placement = "spread";  ///< spread | first | last
   // Parameters
-  std::vector<TensorSpec> tensors;     ///< the same on all workers; servers may leave it empty
+  std::vector<TensorSpec> tensors;  ///< the same on all workers; servers may leave it empty
   /// Instead of `tensors`: called once on every worker when the roles are known, to load data and make the model. What
   /// it throws on any rank ends all ranks alike, before anything is written.
   std::function<std::vector<TensorSpec>(WorkerIndex index, std::uint32_t workers)> prepare;
-  std::string slicing = "eps";         ///< eps | tensor | range
+  std::string slicing = "eps";  ///< eps | tensor | range
   /// What else must be the same on all ranks, `name = value` lines; a rank that differs ends all before the start.
   std::string configuration;
-  /// The workers push gradients, and each server makes one step of this optimizer on its shard per aggregate: bsp and drop
-  /// one per advance of V, softsync one per group, the others one per push with lr/N. None: the servers add update/N.
+  /// The workers push gradients, and each server makes one step of this optimizer on its shard per aggregate: bsp and
+  /// drop one per advance of V, softsync one per group, the others one per push with lr/N. None: the servers add
+  /// update/N.
   std::optional<UpdateRuleOptions> server_optimizer;
   // Synchronization
-  std::string sync = "ssp:s=3";        ///< docs/sync-models.md
-  std::string release = "lazy";        ///< soft | lazy
+  std::string sync = "ssp:s=3";             ///< docs/sync-models.md
+  std::string release = "lazy";             ///< soft | lazy
   std::string coordination = "per-server";  ///< per-server | central
-  std::string coin = "shared";         ///< shared | per-server
+  std::string coin = "shared";              ///< shared | per-server
   std::string staleness_scale = "none";     ///< none | inverse | dynsgd
-  bool only_fastest = false;           ///< only the fastest worker may be delayed
-  bool join = false;                   ///< a pull is also delayed where another one waits at the same iteration
-  std::uint64_t seed = 1;              ///< of the coin
+  bool only_fastest = false;                ///< only the fastest worker may be delayed
+  bool join = false;                        ///< a pull is also delayed where another one waits at the same iteration
+  std::uint64_t seed = 1;                   ///< of the coin
   // Transport
-  std::string transport = "auto";      ///< auto | rma | p2p
-  std::uint32_t chunk_kib = 1024;      ///< of one transfer; smaller overlaps more, larger costs fewer messages
-  std::uint32_t ring = 4;              ///< chunks in flight per worker and server; a server holds workers x ring chunks
-  std::string wire = "fp32";           ///< fp32 | bf16 | fp16: how numbers travel; servers keep float32
-  bool pslite_keys = false;            ///< move a 64-bit key with every float32, as the published PS-Lite baseline does
-  std::string wait = "auto";           ///< auto | spin | yield | sleep
+  std::string transport = "auto";  ///< auto | rma | p2p
+  std::uint32_t chunk_kib = 1024;  ///< of one transfer; smaller overlaps more, larger costs fewer messages
+  std::uint32_t ring = 4;          ///< chunks in flight per worker and server; a server holds workers x ring chunks
+  std::string wire = "fp32";       ///< fp32 | bf16 | fp16: how numbers travel; servers keep float32
+  bool pslite_keys = false;        ///< move a 64-bit key with every float32, as the published PS-Lite baseline does
+  std::string wait = "auto";       ///< auto | spin | yield | sleep
   // Limits
-  double stall_s = 30;                 ///< report who waits for whom after so long without a message
-  double abort_s = 60;                 ///< end the run after so long without a message
+  double stall_s = 30;  ///< report who waits for whom after so long without a message
+  double abort_s = 60;  ///< end the run after so long without a message
   // Checkpoints and signals
-  std::string checkpoint_dir;          ///< seen by all ranks; empty: `checkpoints` in the run's folder, none without a trace
-  std::string resume;                  ///< a checkpoint, the folder of some, or a run's folder; empty: start anew
+  std::string checkpoint_dir;  ///< seen by all ranks; empty: `checkpoints` in the run's folder, none without a trace
+  std::string resume;          ///< a checkpoint, the folder of some, or a run's folder; empty: start anew
   std::uint32_t keep_checkpoints = 2;  ///< older ones are removed; 0: none is
   std::function<bool()> stop_wanted;   ///< whether this rank has been told to stop, see Worker::stop_at; may be unset
   std::function<void()> poll;          ///< called often, also while a rank waits; may throw to end the run
   // Trace
-  std::string out;                     ///< the run gets its own folder in here, seen by all ranks; empty: no trace
-  std::string run_id;                  ///< name of that folder; empty: from date, time and model. Never reused: -r1, -r2 ...
-  double trace_flush_s = 2;            ///< rows older than this are on disk
+  std::string out;           ///< the run gets its own folder in here, seen by all ranks; empty: no trace
+  std::string run_id;        ///< name of that folder; empty: from date, time and model. Never reused: -r1, -r2 ...
+  double trace_flush_s = 2;  ///< rows older than this are on disk
   std::vector<std::pair<std::string, std::string>> trace_attributes;  ///< further provenance, written to every file
 };
 
 /// What this rank did, for a report.
 struct SessionStatistics {
-  std::uint64_t pushes = 0;            ///< received (server)
+  std::uint64_t pushes = 0;  ///< received (server)
   std::uint64_t pulls = 0;
   std::uint64_t delayed_pulls = 0;
   std::uint64_t dropped_pushes = 0;
   std::uint64_t bytes = 0;
-  double staleness_mean = 0;           ///< of the pushes
+  double staleness_mean = 0;  ///< of the pushes
   std::uint64_t staleness_max = 0;
 };
 
@@ -89,9 +91,9 @@ class Session {
   /// Collective, unless an exception unwinds.
   ~Session();
 
-  /// Collective over `parent`, instead of a session: roles, configuration, data, memory of every node and the transport's
-  /// self-test are checked as at a start, but nothing is allocated or written. Returns a report on rank 0, "" elsewhere;
-  /// throws as the constructor does.
+  /// Collective over `parent`, instead of a session: roles, configuration, data, memory of every node and the
+  /// transport's self-test are checked as at a start, but nothing is allocated or written. Returns a report on rank 0,
+  /// "" elsewhere; throws as the constructor does.
   static std::string preflight(MPI_Comm parent, const SessionOptions& options);
 
   bool is_server() const;
@@ -99,8 +101,8 @@ class Session {
   std::uint32_t index() const;
   std::uint32_t servers() const;
   std::uint32_t workers() const;
-  MPI_Comm job() const;      ///< all ranks; owned by the session
-  MPI_Comm own() const;      ///< the servers' or the workers' communicator
+  MPI_Comm job() const;  ///< all ranks; owned by the session
+  MPI_Comm own() const;  ///< the servers' or the workers' communicator
   Clock& clock();
   /// "worker 3 (rank 5 on node7)"
   std::string name() const;
@@ -116,12 +118,12 @@ class Session {
   Iteration first_iteration() const;
 
   /// Of the workers, collectively, inside run's body, each having pulled after its push of the same iteration. Writes
-  /// servers' shards and optimizers and each worker's `own` state; returns when all of it is on the disk, with its folder.
-  /// Throws RunError where anything cannot be written; the checkpoint before is left as it was.
+  /// servers' shards and optimizers and each worker's `own` state; returns when all of it is on the disk, with its
+  /// folder. Throws RunError where anything cannot be written; the checkpoint before is left as it was.
   std::string checkpoint(const State& own);
 
-  /// On a worker of a resumed run: reads this worker's state back into `own`, which has the same names and lengths as the
-  /// checkpoint's. In a run with another number of workers, of worker `index mod N then`.
+  /// On a worker of a resumed run: reads this worker's state back into `own`, which has the same names and lengths as
+  /// the checkpoint's. In a run with another number of workers, of worker `index mod N then`.
   void restore(const State& own);
 
   /// Collective, after run: the servers' weights, all n, on worker 0; empty elsewhere.

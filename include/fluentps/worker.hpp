@@ -53,8 +53,8 @@ class Worker {
   virtual void set_lr(double lr) = 0;
   /// Asks that all workers stop together soon: see stop_at. Any worker may, more than once too.
   virtual void request_stop() = 0;
-  /// Where a stop was asked for by any rank, as soon as it is known here: the iteration before which every worker leaves
-  /// its loop, the same on all and not passed by any. Else kNever. Look after each pull.
+  /// Where a stop was asked for by any rank, as soon as it is known here: the iteration before which every worker
+  /// leaves its loop, the same on all and not passed by any. Else kNever. Look after each pull.
   virtual Iteration stop_at() const = 0;
   static constexpr Iteration kNever = std::numeric_limits<Iteration>::max();
   /// Of the last push and the last pull.

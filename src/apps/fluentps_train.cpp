@@ -32,7 +32,8 @@ int main(int argc, char** argv) {
     if (config.check_config) {
       int ranks = 1;
       MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-      fluentps::app::check_config(config, static_cast<std::uint32_t>(std::max(1, ranks - static_cast<int>(config.session.servers))));
+      fluentps::app::check_config(
+          config, static_cast<std::uint32_t>(std::max(1, ranks - static_cast<int>(config.session.servers))));
       return answer(config.effective);
     }
     if (config.list_sync) return answer(fluentps::list_sync_models());

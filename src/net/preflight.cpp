@@ -43,10 +43,13 @@ bool has_rdma_devices() {
 }
 
 std::string row(const NodeFacts& facts, const std::string& host) {
-  const auto limit = [](std::int64_t bytes) { return bytes < 0 ? std::string("-") : fmt::format("{:.0f}", mib(bytes)); };
-  return fmt::format("  {:<20} {:>6} {:>8} {:>6} {:>10.0f} {:>10.0f} {:>10} {:>10}{}\n", host, facts.ranks, facts.servers,
-                     facts.cores, mib(facts.window_bytes), mib(facts.memory_bytes), limit(facts.shared_free_bytes),
-                     limit(facts.memlock_bytes), facts.ranks > facts.cores ? "  more ranks than cores" : "");
+  const auto limit = [](std::int64_t bytes) {
+    return bytes < 0 ? std::string("-") : fmt::format("{:.0f}", mib(bytes));
+  };
+  return fmt::format("  {:<20} {:>6} {:>8} {:>6} {:>10.0f} {:>10.0f} {:>10} {:>10}{}\n", host, facts.ranks,
+                     facts.servers, facts.cores, mib(facts.window_bytes), mib(facts.memory_bytes),
+                     limit(facts.shared_free_bytes), limit(facts.memlock_bytes),
+                     facts.ranks > facts.cores ? "  more ranks than cores" : "");
 }
 
 }  // namespace
@@ -67,19 +70,22 @@ NodeFacts look_at_node(const Roles& roles, std::int64_t window_bytes) {
 
 void require_room(const NodeFacts& facts, const std::string& host) {
   if (facts.window_bytes > facts.memory_bytes)
-    throw UsageError(fmt::format("the servers on {} need {:.0f} MiB for shards and inbox rings, but it has {:.0f} MiB of "
-                                 "memory; lower --ring or --chunk-kib, or use more server nodes",
-                                 host, mib(facts.window_bytes), mib(facts.memory_bytes)));
+    throw UsageError(
+        fmt::format("the servers on {} need {:.0f} MiB for shards and inbox rings, but it has {:.0f} MiB of "
+                    "memory; lower --ring or --chunk-kib, or use more server nodes",
+                    host, mib(facts.window_bytes), mib(facts.memory_bytes)));
   const auto shared = facts.window_bytes + kQueueBytesPerRank * facts.ranks;
   if (facts.ranks > 1 && facts.shared_free_bytes >= 0 && shared > facts.shared_free_bytes)
-    throw UsageError(fmt::format("{} on {} has {:.0f} MiB free, but windows and queues of its {} ranks need {:.0f} MiB; "
-                                 "enlarge it (mount -o remount,size=...), lower --ring or --chunk-kib, or use "
-                                 "--transport p2p",
-                                 kSharedMemory, host, mib(facts.shared_free_bytes), facts.ranks, mib(shared)));
+    throw UsageError(
+        fmt::format("{} on {} has {:.0f} MiB free, but windows and queues of its {} ranks need {:.0f} MiB; "
+                    "enlarge it (mount -o remount,size=...), lower --ring or --chunk-kib, or use "
+                    "--transport p2p",
+                    kSharedMemory, host, mib(facts.shared_free_bytes), facts.ranks, mib(shared)));
   if (facts.rdma && facts.memlock_bytes >= 0 && facts.window_bytes > facts.memlock_bytes)
-    throw UsageError(fmt::format("{} lets a process lock {:.0f} MiB (ulimit -l), but its servers need {:.0f} MiB locked for "
-                                 "RDMA; set ulimit -l unlimited (limits.conf, or Slurm's PropagateResourceLimitsExcept)",
-                                 host, mib(facts.memlock_bytes), mib(facts.window_bytes)));
+    throw UsageError(
+        fmt::format("{} lets a process lock {:.0f} MiB (ulimit -l), but its servers need {:.0f} MiB locked for "
+                    "RDMA; set ulimit -l unlimited (limits.conf, or Slurm's PropagateResourceLimitsExcept)",
+                    host, mib(facts.memlock_bytes), mib(facts.window_bytes)));
 }
 
 void check_window_memory(const Roles& roles, std::int64_t window_bytes) {
@@ -98,8 +104,8 @@ std::string preflight_table(const Roles& roles, const NodeFacts& own) {
   std::vector<NodeFacts> all(root ? static_cast<std::size_t>(roles.job.size()) : 0);
   FLUENTPS_MPI(MPI_Gather(&own, sizeof(own), MPI_BYTE, all.data(), sizeof(own), MPI_BYTE, 0, roles.job.get()));
   if (!root) return "";
-  auto text = fmt::format("  {:<20} {:>6} {:>8} {:>6} {:>10} {:>10} {:>10} {:>10}\n", "node (MiB)", "ranks", "servers", "cores",
-                          "windows", "memory", "/dev/shm", "memlock");
+  auto text = fmt::format("  {:<20} {:>6} {:>8} {:>6} {:>10} {:>10} {:>10} {:>10}\n", "node (MiB)", "ranks", "servers",
+                          "cores", "windows", "memory", "/dev/shm", "memlock");
   for (std::size_t rank = 0; rank < all.size(); ++rank)
     if (roles.node_of_rank[rank] == static_cast<int>(rank)) text += row(all[rank], roles.hosts[rank]);
   return text;

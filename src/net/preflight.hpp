@@ -13,11 +13,11 @@ struct NodeFacts {
   int ranks = 0;
   int servers = 0;
   int cores = 0;
-  std::int64_t window_bytes = 0;      ///< exposed by its servers
-  std::int64_t memory_bytes = 0;      ///< of the node
-  std::int64_t shared_free_bytes = 0; ///< in /dev/shm; -1 where there is none
-  std::int64_t memlock_bytes = 0;     ///< RLIMIT_MEMLOCK; -1 unlimited
-  bool rdma = false;                  ///< the node has RDMA devices, so windows are locked into memory
+  std::int64_t window_bytes = 0;       ///< exposed by its servers
+  std::int64_t memory_bytes = 0;       ///< of the node
+  std::int64_t shared_free_bytes = 0;  ///< in /dev/shm; -1 where there is none
+  std::int64_t memlock_bytes = 0;      ///< RLIMIT_MEMLOCK; -1 unlimited
+  bool rdma = false;                   ///< the node has RDMA devices, so windows are locked into memory
 };
 
 /// Collective over roles.node. `window_bytes`: what this rank will expose.

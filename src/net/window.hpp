@@ -1,7 +1,8 @@
 /// One-sided memory: the only place that calls MPI's RMA functions.
 ///
 /// A window is allocated, not created (created windows fail on some components and stall without a target inside MPI),
-/// lies in one lock_all epoch for its whole life, begins on a cache line, and checks its bounds itself: MPI lets a put past the end through.
+/// lies in one lock_all epoch for its whole life, begins on a cache line, and checks its bounds itself: MPI lets a put
+/// past the end through.
 #pragma once
 
 #include <mpi.h>

@@ -172,7 +172,8 @@ std::string Session::preflight(MPI_Comm parent, const SessionOptions& options) {
   const auto choice = choose_transport(impl.roles, impl.parsed.transport);
   const bool exposes = impl.is_server() && choice.kind == TransportKind::kRma;
   const auto facts = look_at_node(impl.roles, exposes ? window_bytes(layout, impl.roles.index) : 0);
-  agree(impl.roles.job.get(), [&] { require_room(facts, impl.roles.hosts[static_cast<std::size_t>(impl.roles.job.rank())]); });
+  agree(impl.roles.job.get(),
+        [&] { require_room(facts, impl.roles.hosts[static_cast<std::size_t>(impl.roles.job.rank())]); });
   const auto table = preflight_table(impl.roles, facts);
   if (impl.roles.job.rank() != 0) return "";
   return fmt::format("{} servers, {} workers, {} parameters, sync {}\n{}transport {}: {}\n{}preflight passed\n",

@@ -71,14 +71,17 @@ void unpack_bf16(const std::uint16_t* wire, float* values, std::size_t n) {
 constexpr std::size_t kLanes = 8;
 
 /// Every x86-64 with AVX2 has the conversion instructions.
-__attribute__((target("f16c,avx"))) std::size_t pack_fp16_fast(const float* values, std::uint16_t* wire, std::size_t n) {
+__attribute__((target("f16c,avx"))) std::size_t pack_fp16_fast(const float* values, std::uint16_t* wire,
+                                                               std::size_t n) {
   std::size_t j = 0;
   for (; j + kLanes <= n; j += kLanes)
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(wire + j), _mm256_cvtps_ph(_mm256_loadu_ps(values + j), _MM_FROUND_TO_NEAREST_INT));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(wire + j),
+                     _mm256_cvtps_ph(_mm256_loadu_ps(values + j), _MM_FROUND_TO_NEAREST_INT));
   return j;
 }
 
-__attribute__((target("f16c,avx"))) std::size_t unpack_fp16_fast(const std::uint16_t* wire, float* values, std::size_t n) {
+__attribute__((target("f16c,avx"))) std::size_t unpack_fp16_fast(const std::uint16_t* wire, float* values,
+                                                                 std::size_t n) {
   std::size_t j = 0;
   for (; j + kLanes <= n; j += kLanes)
     _mm256_storeu_ps(values + j, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(wire + j))));
@@ -93,13 +96,11 @@ bool has_f16c() { return false; }
 #endif
 
 void pack_fp16(const float* values, std::uint16_t* wire, std::size_t n) {
-  for (std::size_t j = has_f16c() ? pack_fp16_fast(values, wire, n) : 0; j < n; ++j)
-    wire[j] = to_fp16(values[j]);
+  for (std::size_t j = has_f16c() ? pack_fp16_fast(values, wire, n) : 0; j < n; ++j) wire[j] = to_fp16(values[j]);
 }
 
 void unpack_fp16(const std::uint16_t* wire, float* values, std::size_t n) {
-  for (std::size_t j = has_f16c() ? unpack_fp16_fast(wire, values, n) : 0; j < n; ++j)
-    values[j] = from_fp16(wire[j]);
+  for (std::size_t j = has_f16c() ? unpack_fp16_fast(wire, values, n) : 0; j < n; ++j) values[j] = from_fp16(wire[j]);
 }
 
 void require_places(WireFormat format, std::size_t values, std::size_t places) {
@@ -118,9 +119,12 @@ WireFormat parse_wire_format(std::string_view text) {
 
 std::string_view to_string(WireFormat format) {
   switch (format) {
-    case WireFormat::kFp32: return "fp32";
-    case WireFormat::kBf16: return "bf16";
-    case WireFormat::kFp16: return "fp16";
+    case WireFormat::kFp32:
+      return "fp32";
+    case WireFormat::kBf16:
+      return "bf16";
+    case WireFormat::kFp16:
+      return "fp16";
   }
   return "?";
 }

@@ -23,10 +23,10 @@ std::string_view to_string(Release release);
 struct ControllerOptions {
   std::uint32_t workers = 1;  ///< N
   Release release = Release::kLazy;
-  std::uint64_t seed = 1;        ///< of the coin
-  bool coin_per_server = false;  ///< default: one coin for all servers
-  bool only_fastest = false;     ///< `fastest`: only a worker that is (one of) the fastest may be delayed
-  bool join = false;             ///< `join`: a pull at i is also delayed if another already waits at i
+  std::uint64_t seed = 1;         ///< of the coin
+  bool coin_per_server = false;   ///< default: one coin for all servers
+  bool only_fastest = false;      ///< `fastest`: only a worker that is (one of) the fastest may be delayed
+  bool join = false;              ///< `join`: a pull at i is also delayed if another already waits at i
   Iteration first_iteration = 0;  ///< V and every worker's progress at the start: more than 0 in a resumed run
 };
 

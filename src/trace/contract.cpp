@@ -96,8 +96,8 @@ void Contract::describe(std::uint32_t server, Verification& verification) const 
       verification.weak.push_back(fmt::format("server {}: the conditions are not checked: {}", server, plan_failure_));
       continue;
     }
-    const auto text =
-        fmt::format("server {}, {} {} from iteration {}", server, to_string(release_), each.model->spec(), each.from + first_iteration_);
+    const auto text = fmt::format("server {}, {} {} from iteration {}", server, to_string(release_), each.model->spec(),
+                                  each.from + first_iteration_);
     if (each.proof == Proof::kExact)
       verification.proved.push_back(text);
     else if (each.proof == Proof::kBound)

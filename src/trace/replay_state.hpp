@@ -19,7 +19,10 @@ class ReplayState final : public SyncState {
 
   /// `first_iteration`: of a resumed run, whose iterations are counted from it here, but not for the coin.
   ReplayState(std::uint32_t workers, std::uint64_t coin_seed, Iteration first_iteration)
-      : last_event_ns(workers, 0), progress_(workers, 0), coin_(workers, coin_seed), first_iteration_(first_iteration) {}
+      : last_event_ns(workers, 0),
+        progress_(workers, 0),
+        coin_(workers, coin_seed),
+        first_iteration_(first_iteration) {}
 
   /// In-time pushes count; every push is progress. `i` must be at most the number of pushes so far plus gaps.
   void push(std::uint32_t worker, Iteration i, bool late, std::uint64_t arrive_ns) {

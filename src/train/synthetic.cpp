@@ -46,7 +46,8 @@ class Synthetic : public Problem {
 
   double gradient(std::span<const float>, Iteration i, std::span<float> gradient) override {
     fill_once(gradient);
-    if (const double sleep = static_cast<double>(sleep_ns(i)) / clock_.speed(); sleep > 0) clock_.sleep_ns(std::llround(sleep));
+    if (const double sleep = static_cast<double>(sleep_ns(i)) / clock_.speed(); sleep > 0)
+      clock_.sleep_ns(std::llround(sleep));
     return 0;
   }
 

@@ -115,6 +115,7 @@ def test_a_rank_stuck_outside_mpi_ends_the_run(tmp_path, clean_after, rank, expe
 
 
 def test_an_exception_in_user_code_ends_everybody(tmp_path, clean_after):
+    """What is older than a flush interval is on disk: the five iterations before, of three workers."""
     result = run(["mpirun", "-np", 4, BUILD / "tests" / "programs" / "throwing", tmp_path], timeout=30)
     assert result.code == 3 and result.seconds < 15
     assert "the user's gradient failed" in result.err and "rank" in result.err

@@ -16,6 +16,7 @@ namespace po = boost::program_options;
 constexpr std::int64_t kMostParameters = 100'000'000'000;
 constexpr std::uint32_t kMostRepeats = 10'000'000;
 
+// clang-format off
 po::options_description bench_options(BenchConfig& c, std::string& sizes, std::uint32_t& repeat) {
   auto& s = c.session;
   po::options_description all("Options", 100);
@@ -39,6 +40,7 @@ po::options_description bench_options(BenchConfig& c, std::string& sizes, std::u
       ("out", po::value(&c.out)->default_value(c.out), "write OUT.csv and OUT.h5, a row per size; empty: neither");
   return all;
 }
+// clang-format on
 
 std::vector<std::int64_t> parse_sizes(const std::string& text) {
   std::vector<std::int64_t> sizes;

@@ -24,116 +24,129 @@ template <typename T>
 po::typed_value<T>* field(T& target) {
   return po::value<T>(&target)->default_value(target);
 }
-po::typed_value<bool>* flag(bool& target) { return po::value<bool>(&target)->default_value(target)->implicit_value(true); }
+po::typed_value<bool>* flag(bool& target) {
+  return po::value<bool>(&target)->default_value(target)->implicit_value(true);
+}
 
+// clang-format off: a table, an option a line
 po::options_description role_options(SessionOptions& s) {
   po::options_description group("Roles", kHelpColumns);
-  group.add_options()
-      ("servers", field(s.servers), "ranks that become servers; FLUENTPS_ROLE=server|worker of a rank wins")
-      ("placement", field(s.placement), "where they sit: spread over the nodes, first or last ranks")
-      ("slicing", field(s.slicing), "how parameters are cut over servers: eps (balanced), tensor, range (PS-Lite's)");
+  group.add_options()("servers", field(s.servers),
+                      "ranks that become servers; FLUENTPS_ROLE=server|worker of a rank wins")(
+      "placement", field(s.placement), "where they sit: spread over the nodes, first or last ranks")(
+      "slicing", field(s.slicing), "how parameters are cut over servers: eps (balanced), tensor, range (PS-Lite's)");
   return group;
 }
 
 po::options_description work_options(Config& c) {
   po::options_description group("Work load", kHelpColumns);
-  group.add_options()
-      ("model", field(c.problem.model), "softmax, mlp, lenet, cifar-quick, resnet20|32|44|56|110, vgg16, torchscript:FILE, "
-                                        "quadratic, synthetic:params=N,compute_ms=T (docs/models.md)")
-      ("dataset", field(c.problem.dataset), "fashion-mnist, mnist, cifar10, cifar100, synthetic")
-      ("data", field(c.problem.data), "folder of the data set; empty: where its Debian package puts it")
-      ("augment", field(c.problem.augment), "training images at random: none, flip, crop (4 pixels), flip+crop; auto: flip for cifar")
-      ("batch-size", field(c.problem.batch_size), "images per worker and batch")
-      ("grad-accumulate", field(c.trainer.grad_accumulate), "batches per iteration, whose gradients are averaged")
-      ("global-batch", field(c.global_batch), "images of all workers in one iteration; instead of --batch-size, 0: not used")
-      ("iterations", field(c.iterations_text), "per worker; a list such as 10,13 gives worker 0 ten and the others 13")
-      ("epochs", field(c.epochs), "passes over the training data instead of --iterations, 0: not used")
-      ("eval-every", field(c.trainer.eval_every), "worker 0 evaluates after so many iterations; 0: only at the end")
-      ("eval-images", field(c.problem.evaluation_limit), "test images used for that, 0: all")
-      ("seed", field(c.session.seed), "of weights, data order, stragglers and the coin")
-      ("save-weights", field(c.save_weights), "write the final weights to this HDF5 file, a data set per tensor");
+  group.add_options()("model", field(c.problem.model),
+                      "softmax, mlp, lenet, cifar-quick, resnet20|32|44|56|110, vgg16, torchscript:FILE, "
+                      "quadratic, synthetic:params=N,compute_ms=T (docs/models.md)")(
+      "dataset", field(c.problem.dataset), "fashion-mnist, mnist, cifar10, cifar100, synthetic")(
+      "data", field(c.problem.data), "folder of the data set; empty: where its Debian package puts it")(
+      "augment", field(c.problem.augment),
+      "training images at random: none, flip, crop (4 pixels), flip+crop; auto: flip for cifar")(
+      "batch-size", field(c.problem.batch_size), "images per worker and batch")(
+      "grad-accumulate", field(c.trainer.grad_accumulate), "batches per iteration, whose gradients are averaged")(
+      "global-batch", field(c.global_batch),
+      "images of all workers in one iteration; instead of --batch-size, 0: not used")(
+      "iterations", field(c.iterations_text), "per worker; a list such as 10,13 gives worker 0 ten and the others 13")(
+      "epochs", field(c.epochs), "passes over the training data instead of --iterations, 0: not used")(
+      "eval-every", field(c.trainer.eval_every), "worker 0 evaluates after so many iterations; 0: only at the end")(
+      "eval-images", field(c.problem.evaluation_limit), "test images used for that, 0: all")(
+      "seed", field(c.session.seed), "of weights, data order, stragglers and the coin")(
+      "save-weights", field(c.save_weights), "write the final weights to this HDF5 file, a data set per tensor");
   return group;
 }
 
 po::options_description optimizer_options(Config& c) {
   auto& t = c.trainer;
   po::options_description group("Optimizer", kHelpColumns);
-  group.add_options()
-      ("optimizer", field(t.rule.name), "sgd, momentum, nesterov, adam, lars")
-      ("optimizer-at", field(c.optimizer_at), "worker (it pushes its step, the servers add step/N), or server (one step per "
-                                             "aggregate of gradients)")
-      ("lr", field(t.schedule.lr), "learning rate")
-      ("clip-norm", field(t.clip_norm), "a worker's gradient that is longer is scaled down to this norm; 0: none is")
-      ("momentum", field(t.rule.momentum), "of momentum, nesterov and lars")
-      ("weight-decay", field(t.rule.weight_decay), "L2 penalty added to the gradient")
-      ("trust-ratio", field(t.rule.trust_ratio), "of lars")
-      ("lr-schedule", field(t.schedule.spec), "constant, multistep:at=32000+48000,factor=0.1, poly:power=2, cosine")
-      ("warmup", field(t.schedule.warmup), "iterations=500, with k=8 (from lr/k) or from=0.01; empty: none")
-      ("nonfinite", field(c.nonfinite), "a gradient or loss that is not finite: abort the run, or skip (push zeros, count it)")
-      ("compute-model", field(t.compute_model), "how long computing takes at least: constant:ms=30, normal:mean=30,sdev=5, or "
-                                                "trace:RUN, drawn from that run; on a simulated cluster: exactly")
-      ("straggler", field(t.straggler), "every=8,mean_ms=30,sdev_ms=10 or worker=0,factor=20; several with ;");
+  group.add_options()("optimizer", field(t.rule.name), "sgd, momentum, nesterov, adam, lars")(
+      "optimizer-at", field(c.optimizer_at),
+      "worker (it pushes its step, the servers add step/N), or server (one step per "
+      "aggregate of gradients)")("lr", field(t.schedule.lr), "learning rate")(
+      "clip-norm", field(t.clip_norm), "a worker's gradient that is longer is scaled down to this norm; 0: none is")(
+      "momentum", field(t.rule.momentum), "of momentum, nesterov and lars")("weight-decay", field(t.rule.weight_decay),
+                                                                            "L2 penalty added to the gradient")(
+      "trust-ratio", field(t.rule.trust_ratio), "of lars")(
+      "lr-schedule", field(t.schedule.spec), "constant, multistep:at=32000+48000,factor=0.1, poly:power=2, cosine")(
+      "warmup", field(t.schedule.warmup), "iterations=500, with k=8 (from lr/k) or from=0.01; empty: none")(
+      "nonfinite", field(c.nonfinite),
+      "a gradient or loss that is not finite: abort the run, or skip (push zeros, count it)")(
+      "compute-model", field(t.compute_model),
+      "how long computing takes at least: constant:ms=30, normal:mean=30,sdev=5, or "
+      "trace:RUN, drawn from that run; on a simulated cluster: exactly")(
+      "straggler", field(t.straggler), "every=8,mean_ms=30,sdev_ms=10 or worker=0,factor=20; several with ;");
   return group;
 }
 
 po::options_description sync_options(SessionOptions& s) {
   po::options_description group("Synchronization (docs/sync-models.md, --list-sync)", kHelpColumns);
-  group.add_options()
-      ("sync", field(s.sync), "model, per server and from an iteration on: \"ssp:s=3; server1=bsp; @2000 asp\"")
-      ("release", field(s.release), "of delayed pulls: soft (condition holds again) or lazy (all pushed that iteration)")
-      ("coordination", field(s.coordination), "per-server, or central: a scheduler's global barrier as in PS-Lite")
-      ("pslite-keys", flag(s.pslite_keys), "move a 64-bit key with every float32, as the published PS-Lite baseline does")
-      ("coin", field(s.coin), "of pssp: shared by all servers, or per-server")
-      ("staleness-scale", field(s.staleness_scale), "of late gradients: none, inverse, dynsgd")
-      ("fastest", flag(s.only_fastest), "only the fastest worker may be delayed")
-      ("join", flag(s.join), "a pull is also delayed where another one waits at the same iteration");
+  group.add_options()("sync", field(s.sync),
+                      "model, per server and from an iteration on: \"ssp:s=3; server1=bsp; @2000 asp\"")(
+      "release", field(s.release),
+      "of delayed pulls: soft (condition holds again) or lazy (all pushed that iteration)")(
+      "coordination", field(s.coordination), "per-server, or central: a scheduler's global barrier as in PS-Lite")(
+      "pslite-keys", flag(s.pslite_keys),
+      "move a 64-bit key with every float32, as the published PS-Lite baseline does")(
+      "coin", field(s.coin), "of pssp: shared by all servers, or per-server")(
+      "staleness-scale", field(s.staleness_scale), "of late gradients: none, inverse, dynsgd")(
+      "fastest", flag(s.only_fastest), "only the fastest worker may be delayed")(
+      "join", flag(s.join), "a pull is also delayed where another one waits at the same iteration");
   return group;
 }
 
 po::options_description transport_options(SessionOptions& s) {
   po::options_description group("Transport", kHelpColumns);
-  group.add_options()
-      ("transport", field(s.transport), "auto (self-test, then rma or p2p), rma (one-sided), p2p (two-sided)")
-      ("chunk-kib", field(s.chunk_kib), "of one transfer; smaller overlaps more, larger costs fewer messages")
-      ("ring", field(s.ring), "chunks in flight per worker and server; a server holds workers x ring chunks")
-      ("wire", field(s.wire), "how numbers travel: fp32, bf16, fp16 (half the bytes); servers keep float32")
-      ("wait", field(s.wait), "auto, spin (lowest latency), yield, sleep (gives the core away)")
-      ("stall-s", field(s.stall_s), "report who waits for whom after so long without a message")
-      ("abort-s", field(s.abort_s), "end the run after so long without a message");
+  group.add_options()("transport", field(s.transport),
+                      "auto (self-test, then rma or p2p), rma (one-sided), p2p (two-sided)")(
+      "chunk-kib", field(s.chunk_kib), "of one transfer; smaller overlaps more, larger costs fewer messages")(
+      "ring", field(s.ring), "chunks in flight per worker and server; a server holds workers x ring chunks")(
+      "wire", field(s.wire), "how numbers travel: fp32, bf16, fp16 (half the bytes); servers keep float32")(
+      "wait", field(s.wait), "auto, spin (lowest latency), yield, sleep (gives the core away)")(
+      "stall-s", field(s.stall_s), "report who waits for whom after so long without a message")(
+      "abort-s", field(s.abort_s), "end the run after so long without a message");
   return group;
 }
 
 po::options_description output_options(Config& c) {
   po::options_description group("Output", kHelpColumns);
-  group.add_options()
-      ("out", field(c.session.out), "each run gets its own folder in here; empty: no trace")
-      ("run-id", field(c.session.run_id), "name of that folder; empty: from date, time and model. Never reused: -r1, -r2 ...")
-      ("trace-flush-s", field(c.session.trace_flush_s), "trace rows older than this are on disk");
+  group.add_options()("out", field(c.session.out), "each run gets its own folder in here; empty: no trace")(
+      "run-id", field(c.session.run_id),
+      "name of that folder; empty: from date, time and model. Never reused: -r1, -r2 ...")(
+      "trace-flush-s", field(c.session.trace_flush_s), "trace rows older than this are on disk");
   return group;
 }
 
 po::options_description checkpoint_options(Config& c) {
   po::options_description group("Checkpoints (docs/checkpoints.md; SIGUSR1: write one and end)", kHelpColumns);
-  group.add_options()
-      ("checkpoint-every", field(c.checkpoint_every), "iterations; all workers meet then. 0: only on SIGUSR1")
-      ("checkpoint-dir", field(c.session.checkpoint_dir), "seen by all ranks; empty: checkpoints, in the run's folder")
-      ("keep-checkpoints", field(c.session.keep_checkpoints), "older ones are removed; 0: none is")
-      ("resume", field(c.session.resume), "go on from this checkpoint, or the newest of this folder or run");
+  group.add_options()("checkpoint-every", field(c.checkpoint_every),
+                      "iterations; all workers meet then. 0: only on SIGUSR1")(
+      "checkpoint-dir", field(c.session.checkpoint_dir), "seen by all ranks; empty: checkpoints, in the run's folder")(
+      "keep-checkpoints", field(c.session.keep_checkpoints), "older ones are removed; 0: none is")(
+      "resume", field(c.session.resume), "go on from this checkpoint, or the newest of this folder or run");
   return group;
 }
 
 po::options_description general_options(Config& c) {
   po::options_description group("General", kHelpColumns);
-  group.add_options()
-      ("help,h", po::bool_switch(&c.help), "this text")
-      ("preflight-only", po::bool_switch(&c.preflight_only), "check roles, data, memory and transport on all ranks, report, and end")
-      ("version", po::bool_switch(&c.version), "version and libraries")
-      ("check-config", po::bool_switch(&c.check_config), "check the options, print them all as a file for --config, and end")
-      ("list-sync", po::bool_switch(&c.list_sync), "the synchronization models, their conditions and sources")
-      ("preset", po::value<std::string>(), "pslite-published or pslite-fair: options of a baseline; all others win over them")
-      ("config", po::value<std::vector<std::string>>()->composing(), "ini file; repeatable, later ones win, the command line wins over all");
+  group.add_options()("help,h", po::bool_switch(&c.help), "this text")(
+      "preflight-only", po::bool_switch(&c.preflight_only),
+      "check roles, data, memory and transport on all ranks, report, and end")("version", po::bool_switch(&c.version),
+                                                                               "version and libraries")(
+      "check-config", po::bool_switch(&c.check_config),
+      "check the options, print them all as a file for --config, and end")(
+      "list-sync", po::bool_switch(&c.list_sync), "the synchronization models, their conditions and sources")(
+      "preset", po::value<std::string>(),
+      "pslite-published or pslite-fair: options of a baseline; all others win over them")(
+      "config", po::value<std::vector<std::string>>()->composing(),
+      "ini file; repeatable, later ones win, the command line wins over all");
   return group;
 }
+
+// clang-format on
 
 po::options_description run_options(Config& c) {
   po::options_description all(kHelpColumns);
@@ -254,8 +267,9 @@ void finish(Config& config) {
   if (config.checkpoint_every > 0 && config.session.out.empty() && config.session.checkpoint_dir.empty())
     throw UsageError("--checkpoint-every without --out needs --checkpoint-dir, a folder for the checkpoints");
   if (config.checkpoint_every > 0 && config.iterations.size() > 1)
-    throw UsageError(fmt::format("--checkpoint-every needs the same number of iterations on all workers, not --iterations {}",
-                                 config.iterations_text));
+    throw UsageError(
+        fmt::format("--checkpoint-every needs the same number of iterations on all workers, not --iterations {}",
+                    config.iterations_text));
   if (config.epochs < 0) throw UsageError(fmt::format("--epochs is {}; it must be 0 or more", config.epochs));
   if (config.trainer.eval_every < 0)
     throw UsageError(fmt::format("--eval-every is {}; it must be 0 or more", config.trainer.eval_every));
@@ -313,7 +327,8 @@ std::string help_text() {
   std::ostringstream out;
   out << "fluentps-train: trains a model on a parameter server over MPI one-sided communication\n"
          "usage: mpirun -np RANKS fluentps-train [options]\n"
-      << options << "\nExit codes: 0 done, 2 usage or configuration, 3 run-time failure, 75 stopped by a signal, resumable\n";
+      << options
+      << "\nExit codes: 0 done, 2 usage or configuration, 3 run-time failure, 75 stopped by a signal, resumable\n";
   return out.str();
 }
 

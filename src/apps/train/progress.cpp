@@ -27,7 +27,9 @@ std::string standard_output_of(const std::string& process) {
   return length > 0 ? std::string(target.data(), static_cast<std::size_t>(length)) : "";
 }
 
-bool is_terminal_device(const std::string& path) { return path.rfind("/dev/pts/", 0) == 0 || path.rfind("/dev/tty", 0) == 0; }
+bool is_terminal_device(const std::string& path) {
+  return path.rfind("/dev/pts/", 0) == 0 || path.rfind("/dev/tty", 0) == 0;
+}
 
 bool launched_by_mpirun() { return std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr; }
 
@@ -56,7 +58,8 @@ Progress::Progress(Iteration iterations, const Terminal& terminal, Clock& clock)
       last_ns_(start_ns_) {}
 
 std::string Progress::numbers(const train::IterationReport& report, double per_second) const {
-  auto text = fmt::format("{}/{} {:.1f} it/s loss {:.3f}", report.iteration + 1, iterations_, per_second, smoothed_loss_);
+  auto text =
+      fmt::format("{}/{} {:.1f} it/s loss {:.3f}", report.iteration + 1, iterations_, per_second, smoothed_loss_);
   if (evaluation_ && std::isfinite(evaluation_->accuracy)) text += fmt::format(" acc {:.3f}", evaluation_->accuracy);
   text += fmt::format(" DPRs {} staleness {}", report.transfer.delayed_total, report.transfer.staleness);
   return text;

@@ -29,7 +29,8 @@ class Run {
  public:
   Run(const Config& config, int argc, const char* const* argv) : config_(config) {
     auto options = config.session;
-    options.trace_attributes = {{"config", config.effective}, {"argv", join(argc, argv)}, {"model", config.problem.model}};
+    options.trace_attributes = {
+        {"config", config.effective}, {"argv", join(argc, argv)}, {"model", config.problem.model}};
     options.configuration = config.effective;
     // Without a folder, or where some workers end before others, there is no checkpoint to end with.
     can_stop_ = config.iterations.size() == 1 && !(options.out.empty() && options.checkpoint_dir.empty());
@@ -46,7 +47,8 @@ class Run {
     if (!session_) return kExitDone;
     speaks_ = !session_->is_server() && session_->index() == 0;
     if (speaks_) print_head();
-    if (speaks_ && !session_->run_dir().empty()) std::ofstream(session_->run_dir() + "/config.cfg") << config_.effective;
+    if (speaks_ && !session_->run_dir().empty())
+      std::ofstream(session_->run_dir() + "/config.cfg") << config_.effective;
     session_->run([this](Worker& worker) { train(worker); });
     const auto weights = session_->gather_weights();
     std::optional<train::Evaluation> final_evaluation;
@@ -106,8 +108,7 @@ class Run {
     if (manifest.iteration >= config_.trainer.iterations)
       throw UsageError(fmt::format("{} is of iteration {}, and the run ends at {}; give more --iterations to go on",
                                    manifest.folder, manifest.iteration, config_.trainer.iterations));
-    if (config_.iterations.size() > 1)
-      throw UsageError("--resume needs one number of --iterations for all workers");
+    if (config_.iterations.size() > 1) throw UsageError("--resume needs one number of --iterations for all workers");
     check_worker_state(manifest, trainer_->state(), workers);
   }
 
@@ -118,7 +119,8 @@ class Run {
     if (config_.epochs > 0) {
       const auto per_epoch = problem_->iterations_per_epoch() / std::max(1U, config_.trainer.grad_accumulate);
       if (per_epoch == 0)
-        throw UsageError(fmt::format("--epochs needs a data set, and --model {} has none; use --iterations", config_.problem.model));
+        throw UsageError(
+            fmt::format("--epochs needs a data set, and --model {} has none; use --iterations", config_.problem.model));
       trainer.iterations = std::max<Iteration>(1, std::llround(config_.epochs * static_cast<double>(per_epoch)));
     }
     trainer.schedule.iterations = trainer.iterations;
@@ -129,7 +131,8 @@ class Run {
   void train(Worker& worker) {
     if (speaks_) progress_ = std::make_unique<Progress>(config_.trainer.iterations, find_terminal(), session_->clock());
     clock_.follow(session_->clock());
-    trainer_ = std::make_unique<train::Trainer>(config_.trainer, *problem_, clock_, session_->worker_trace(), progress_.get());
+    trainer_ =
+        std::make_unique<train::Trainer>(config_.trainer, *problem_, clock_, session_->worker_trace(), progress_.get());
     trainer_->set_checkpoints(checkpoints());
     trainer_->run(worker);
   }
@@ -147,14 +150,17 @@ class Run {
       end_if_told();
       const bool wanted = stop_wanted();
       if (wanted && speaks_ && !can_stop_ && !std::exchange(told_, true))
-        progress_->note("SIGUSR1 does not stop this run: a checkpoint needs --out or --checkpoint-dir and one number of --iterations");
+        progress_->note(
+            "SIGUSR1 does not stop this run: a checkpoint needs --out or --checkpoint-dir and one number of "
+            "--iterations");
       return wanted;
     };
     return result;
   }
 
   void print_head() const {
-    if (session_->first_iteration() > 0) fmt::print("resumed at iteration {} from {}\n", session_->first_iteration(), config_.session.resume);
+    if (session_->first_iteration() > 0)
+      fmt::print("resumed at iteration {} from {}\n", session_->first_iteration(), config_.session.resume);
     fmt::print("fluentps: {} servers, {} workers, sync {}, release {}\n{}\n{}transport {}\n", session_->servers(),
                session_->workers(), config_.session.sync, config_.session.release, problem_->description(),
                session_->shard_table(), session_->transport());

@@ -11,8 +11,14 @@ namespace {
 constexpr std::int64_t kMiB = 1 << 20;
 
 NodeFacts roomy() {
-  return {.ranks = 4, .servers = 1, .cores = 8, .window_bytes = 100 * kMiB, .memory_bytes = 8000 * kMiB,
-          .shared_free_bytes = 4000 * kMiB, .memlock_bytes = -1, .rdma = false};
+  return {.ranks = 4,
+          .servers = 1,
+          .cores = 8,
+          .window_bytes = 100 * kMiB,
+          .memory_bytes = 8000 * kMiB,
+          .shared_free_bytes = 4000 * kMiB,
+          .memlock_bytes = -1,
+          .rdma = false};
 }
 
 std::string refusal(const NodeFacts& facts) {

@@ -15,7 +15,8 @@ std::vector<Role> assign(const std::vector<int>& nodes, std::uint32_t servers, P
   return assign_roles(nodes, std::vector<std::optional<Role>>(nodes.size()), servers, placement);
 }
 
-std::string refusal(const std::vector<int>& nodes, const std::vector<std::optional<Role>>& forced, std::uint32_t servers) {
+std::string refusal(const std::vector<int>& nodes, const std::vector<std::optional<Role>>& forced,
+                    std::uint32_t servers) {
   try {
     assign_roles(nodes, forced, servers, Placement::kSpread);
   } catch (const UsageError& error) {
