@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ps/chunks.hpp"
 #include "shard/kernels.hpp"
 
 namespace fluentps {
@@ -16,8 +17,7 @@ ArrivalSum::ArrivalSum(std::span<float> weights, std::uint32_t workers, std::uin
       additions_(chunks, 0) {}
 
 std::span<float> ArrivalSum::part(std::span<float> of, std::uint32_t chunk) const {
-  const auto first = std::min(static_cast<std::size_t>(chunk_elements_) * chunk, of.size());
-  return of.subspan(first, std::min(static_cast<std::size_t>(chunk_elements_), of.size() - first));
+  return chunk_part(of, chunk_elements_, chunk);
 }
 
 Taken ArrivalSum::take(const UpdateChunk& chunk, std::uint32_t wanted, bool writable) {

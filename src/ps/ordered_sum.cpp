@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "ps/chunks.hpp"
 #include "shard/kernels.hpp"
 
 namespace fluentps {
@@ -42,8 +43,7 @@ void OrderedSum::find_contributors() {
 }
 
 std::span<float> OrderedSum::part(std::span<float> of, std::uint32_t chunk) const {
-  const auto first = std::min(static_cast<std::size_t>(chunk_elements_) * chunk, of.size());
-  return of.subspan(first, std::min(static_cast<std::size_t>(chunk_elements_), of.size() - first));
+  return chunk_part(of, chunk_elements_, chunk);
 }
 
 Taken OrderedSum::take(const UpdateChunk& chunk) {
