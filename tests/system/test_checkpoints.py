@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import BUILD, finish, flat, mpirun, only_run, our_processes, ranks_of, start, trace_tool
+from conftest import BUILD, finish, flat, kill_whole_job, mpirun, only_run, our_processes, ranks_of, start, trace_tool
 
 TRAIN = BUILD / "bin" / "fluentps-train"
 ITERATIONS = 60
@@ -56,9 +56,7 @@ def begin(tmp_path, *arguments, ranks=5, wait_for=1):
 def test_killed_run_goes_on_to_the_same_weights(tmp_path, clean_after):
     whole, _ = weights_of(tmp_path, "whole", 5, 2)
     process = begin(tmp_path, "--checkpoint-every", 10, wait_for=2)
-    for pid in our_processes():
-        os.kill(int(pid), signal.SIGKILL)
-    assert finish(process, 30).code != 0
+    assert kill_whole_job(process).code != 0
     newest = checkpoints(tmp_path / "saved")[-1]
     resume = ["--resume", tmp_path / "saved"]
     same, result = weights_of(tmp_path, "same", 5, 2, *resume)

@@ -8,7 +8,7 @@ import h5py
 import numpy
 import pytest
 
-from conftest import BUILD, finish, mpirun, only_run, our_processes, ranks_of, run, shared_memory, start, trace_tool
+from conftest import BUILD, finish, kill_whole_job, mpirun, only_run, our_processes, ranks_of, run, start, trace_tool
 
 TRAIN = BUILD / "bin" / "fluentps-train"
 
@@ -175,11 +175,9 @@ def test_a_live_run_can_be_watched(tmp_path, clean_after):
 KILLS = 30
 
 
-def test_kills_of_a_whole_job_lose_at_most_what_was_not_flushed(tmp_path):
+def test_kills_of_a_whole_job_lose_at_most_what_was_not_flushed(tmp_path, clean_after):
     """SIGKILL to all ranks at once at random moments. What a reader saw on disk is there afterwards, and every row equals
-    that of an undisturbed run: with bsp, losses are the same bit for bit. (Open MPI's own files in /dev/shm stay behind
-    when nobody of its ranks lives to remove them.)"""
-    shared_before = shared_memory()
+    that of an undisturbed run: with bsp, losses are the same bit for bit."""
     arguments = ["--straggler", "worker=0,mean_ms=4", "--iterations"]
     mpirun(4, "--placement", "first", "--model", "quadratic:params=5000", "--sync", "bsp", "--out", tmp_path / "reference",
            *arguments, 1000)
@@ -193,12 +191,7 @@ def test_kills_of_a_whole_job_lose_at_most_what_was_not_flushed(tmp_path):
         run_dir = wait_for_rows(out, count=1 + int(generator.integers(0, 150)))
         time.sleep(generator.uniform(0, 0.2))
         seen = [rows(run_dir / f"rank-000{rank}.h5", "iterations") for rank in (1, 2, 3)]
-        for pid in our_processes():
-            try:
-                os.kill(int(pid), signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-        finish(process, 30)
+        kill_whole_job(process)
         trace_tool("recover", run_dir)
         for worker, expected, on_disk in zip(ranks_of(run_dir, "worker"), reference, seen):
             found = worker["iterations"][:]
@@ -208,5 +201,3 @@ def test_kills_of_a_whole_job_lose_at_most_what_was_not_flushed(tmp_path):
             assert (numpy.diff(found["begin_ns"].astype(numpy.int64)) > 0).all()
             checked += len(found)
     assert checked > KILLS * 3
-    for name in shared_memory() - shared_before:
-        os.remove(f"/dev/shm/{name}")

@@ -107,7 +107,7 @@ def test_uneven_workers_and_early_finishers(tmp_path, clean_after):
 
 def test_trace_holds_what_it_should(tmp_path, clean_after):
     _, run = train(tmp_path, "run", 6, 2, "--model", "softmax", "--iterations", 20, "--eval-every", 5, *SMALL)
-    assert sorted(each.name for each in run.iterdir()) == [f"rank-{r:04}.h5" for r in range(6)] + ["run.h5"]
+    assert sorted(each.name for each in run.iterdir()) == ["config.cfg", *(f"rank-{r:04}.h5" for r in range(6)), "run.h5"]
     servers, workers = ranks_of(run, "server"), ranks_of(run, "worker")
     assert (len(servers), len(workers)) == (2, 4)
     for worker in workers:
