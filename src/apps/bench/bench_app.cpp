@@ -50,12 +50,14 @@ void print_references(const Measurement& m, const References& r, std::uint32_t w
   fmt::print("  memcpy {:.1f} GB/s one core, {:.1f} all; triad {:.1f} one, {:.1f} all\n", r.memcpy_one_gbs,
              r.memcpy_all_gbs, r.triad_one_gbs, r.triad_all_gbs);
   fmt::print(
-      "  raw put {:.1f} us, get {:.1f} us, all workers put+get {:.1f} us; send+recv {:.1f} us; allreduce {:.1f} us\n",
-      r.put_s * 1e6, r.get_s * 1e6, r.put_get_all_s * 1e6, r.pingpong_s * 1e6, r.allreduce_s * 1e6);
+      "  raw put {:.1f} us, get {:.1f} us, all workers put+get {:.1f} us; bare exchange {:.1f} us; send+recv {:.1f} us; "
+      "allreduce {:.1f} us\n",
+      r.put_s * 1e6, r.get_s * 1e6, r.put_get_all_s * 1e6, r.exchange_s * 1e6, r.pingpong_s * 1e6, r.allreduce_s * 1e6);
   fmt::print("  median iteration / (put + apply at triad speed + get)   {:.2f}\n",
              iteration_s / (r.put_s + apply_s + r.get_s));
   fmt::print("  median iteration / (all workers' put + get)             {:.2f}  ({:.0f} % of their bandwidth)\n",
              iteration_s / r.put_get_all_s, 100 * r.put_get_all_s / iteration_s);
+  fmt::print("  median iteration / bare exchange                        {:.2f}\n", iteration_s / r.exchange_s);
   fmt::print("  median iteration / two-sided ping-pong                  {:.2f}\n", iteration_s / r.pingpong_s);
   if (workers > 1)
     fmt::print("  median iteration / (allreduce + local update)           {:.2f}\n",
@@ -77,6 +79,7 @@ std::vector<std::pair<std::string, double>> row_of(const Measurement& m, const R
           {"put_us", r.put_s * 1e6},
           {"get_us", r.get_s * 1e6},
           {"put_get_all_us", r.put_get_all_s * 1e6},
+          {"exchange_us", r.exchange_s * 1e6},
           {"pingpong_us", r.pingpong_s * 1e6},
           {"allreduce_us", r.allreduce_s * 1e6},
           {"local_update_us", r.local_update_s * 1e6},

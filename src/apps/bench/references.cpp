@@ -66,39 +66,72 @@ void measure_memory(const Roles& roles, References& result, int repeat) {
       reduce(triad / time_steps(repeat, [&] { kernels::apply(a, c, 0.5F); }) / kGiga, MPI_SUM, roles.job.get());
 }
 
-/// The servers' windows, cut as the shards are, and one buffer of n elements per worker.
+/// On every server a shard of weights and beside it one of updates per worker; one buffer of n elements per worker.
 class RawTransfers {
  public:
   RawTransfers(const Roles& roles, std::int64_t n)
       : roles_(roles),
         map_({{"w", {n}}}, roles.server_count(), Slicing::kEps),
         is_server_(roles.role == Role::kServer),
-        window_(roles.job.get(), is_server_ ? map_.shard_size(ServerIndex{roles.index}) * kFloat : 0, "reference"),
+        shard_(is_server_ ? map_.shard_size(ServerIndex{roles.index}) : 0),
+        window_(roles.job.get(), shard_ * (1 + std::int64_t{roles.worker_count()}) * kFloat, "reference"),
         buffer_(static_cast<std::size_t>(is_server_ ? 0 : n), 1.0F) {}
 
   void put() {
-    each_slice([&](int target, std::span<float> part) { window_.put(target, 0, std::as_bytes(part)); });
+    each_slice([&](ServerIndex server, std::span<float> part) {
+      window_.put(rank(server), map_.shard_size(server) * (1 + std::int64_t{roles_.index}) * kFloat, std::as_bytes(part));
+    });
   }
   void get() {
-    each_slice([&](int target, std::span<float> part) { window_.get(target, 0, std::as_writable_bytes(part)); });
+    each_slice([&](ServerIndex server, std::span<float> part) {
+      window_.get(rank(server), 0, std::as_writable_bytes(part));
+    });
+  }
+  /// One iteration without a parameter server, on all ranks.
+  void exchange() {
+    if (is_server_) {
+      hear_from(roles_.rank_of_worker);
+      window_.sync();
+      for (std::uint32_t w = 0; w < roles_.worker_count(); ++w) kernels::apply(shard(0), shard(1 + w), 0.5F);
+      window_.sync();
+      tell(roles_.rank_of_worker);
+    } else {
+      put();
+      tell(roles_.rank_of_server);
+      hear_from(roles_.rank_of_server);
+      get();
+    }
   }
 
  private:
   static constexpr std::int64_t kFloat = sizeof(float);
 
-  void each_slice(const std::function<void(int, std::span<float>)>& move) {
+  void each_slice(const std::function<void(ServerIndex, std::span<float>)>& move) {
     for (std::uint32_t k = 0; k < roles_.server_count(); ++k) {
-      const auto m = (roles_.index + k) % roles_.server_count();
-      for (const auto& slice : map_.slices(ServerIndex{m}))
-        move(roles_.rank_of_server[m],
+      const ServerIndex server{(roles_.index + k) % roles_.server_count()};
+      for (const auto& slice : map_.slices(server))
+        move(server,
              std::span(buffer_).subspan(static_cast<std::size_t>(slice.offset), static_cast<std::size_t>(slice.count)));
     }
     for (const int target : roles_.rank_of_server) window_.flush(target);
   }
+  std::span<float> shard(std::int64_t k) {
+    const auto bytes = window_.memory().subspan(static_cast<std::size_t>(k * shard_ * kFloat));
+    return {reinterpret_cast<float*>(bytes.data()), static_cast<std::size_t>(shard_)};
+  }
+  void tell(const std::vector<int>& ranks) {
+    for (const int each : ranks) FLUENTPS_MPI(MPI_Send(nullptr, 0, MPI_BYTE, each, kTag, roles_.job.get()));
+  }
+  void hear_from(const std::vector<int>& ranks) {
+    for (const int each : ranks)
+      FLUENTPS_MPI(MPI_Recv(nullptr, 0, MPI_BYTE, each, kTag, roles_.job.get(), MPI_STATUS_IGNORE));
+  }
+  int rank(ServerIndex server) const { return roles_.rank_of_server.at(server.value); }
 
   const Roles& roles_;
   ShardMap map_;
   bool is_server_;
+  std::int64_t shard_;
   Window window_;
   std::vector<float> buffer_;
 };
@@ -113,6 +146,7 @@ void measure_one_sided(const Roles& roles, std::int64_t n, int repeat, Reference
     raw.put();
     raw.get();
   });
+  result.exchange_s = timed_by(roles, true, repeat, [&] { raw.exchange(); });
 }
 
 void measure_two_sided(const Roles& roles, std::int64_t n, int repeat, References& result) {

@@ -17,7 +17,8 @@ struct References {
   double triad_all_gbs = 0;
   double put_s = 0;  ///< worker 0 alone: MPI_Put + flush of all n elements, spread over the servers as shards
   double get_s = 0;
-  double put_get_all_s = 0;   ///< all workers at once: put, flush, get, flush of all n elements
+  double put_get_all_s = 0;   ///< all workers at once: put, each to memory of its own, flush, get, flush of n elements
+  double exchange_s = 0;      ///< all workers put, tell the servers, these add, answer, and all workers get: no chunks
   double pingpong_s = 0;      ///< two-sided: n elements to server 0 and back
   double allreduce_s = 0;     ///< MPI_Allreduce of n float32 among the workers
   double local_update_s = 0;  ///< w += scale*u over n elements on one core
