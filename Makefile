@@ -31,7 +31,7 @@ FIND_DEPS = MPICXX='$(MPICXX)' CXX='$(CXX)' PYTHON='$(PYTHON)' \
 
 PACKAGES := g++ make git ca-certificates pkg-config openmpi-bin libopenmpi-dev libucx-dev libhdf5-dev hdf5-tools \
   libboost-program-options-dev libtorch-dev libopenblas0-serial libfmt-dev zlib1g-dev libgtest-dev libbenchmark-dev dataset-fashion-mnist \
-  python3 python3-h5py python3-matplotlib python3-numpy python3-pandas python3-pytest libsimgrid-dev ccache procps
+  python3 python3-h5py python3-matplotlib python3-numpy python3-pandas python3-pytest python3-pytest-xdist libsimgrid-dev ccache procps
 
 # --- Flags --------------------------------------------------------------------------------------------------------------
 OPTIMIZE := $(if $(filter 1,$(DEBUG)),-O0,-O3)

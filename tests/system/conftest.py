@@ -1,4 +1,5 @@
 """What the system tests share: running programs under mpirun, and looking at what they leave behind."""
+import contextlib
 import os
 import re
 import signal
@@ -116,23 +117,40 @@ def only_run(out):
 
 
 def shared_memory():
-    return set(os.listdir("/dev/shm"))
+    """Files in /dev/shm that no living process has mapped: those of runs that go on beside this test are no left-overs."""
+    left = set(os.listdir("/dev/shm"))
+    for maps in Path("/proc").glob("[0-9]*/maps"):
+        try:
+            left -= set(re.findall(r" /dev/shm/(\S+)", maps.read_text(errors="replace")))
+        except OSError:  # gone meanwhile
+            pass
+    return left
+
+
+def of_this_test(pid):
+    """False for what another worker of pytest-xdist started."""
+    own = os.environ.get("PYTEST_XDIST_WORKER")
+    try:
+        return own is None or f"PYTEST_XDIST_WORKER={own}".encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return False
 
 
 def our_processes():
     """Ranks of ours that are alive."""
     found = subprocess.run(["pgrep", "-f", str(BUILD / "bin" / "fluentps-train")], capture_output=True, text=True).stdout
-    return set(re.findall(r"\d+", found))
+    return {pid for pid in re.findall(r"\d+", found) if of_this_test(pid)}
 
 
 def kill_whole_job(process):
     """SIGKILL to all ranks at once. Open MPI's files in /dev/shm stay behind when none of its ranks lives to remove them;
     they are removed here. Returns what mpirun said."""
     ranks, shared = our_processes(), set()
-    for pid in ranks:
-        shared |= set(re.findall(r"/dev/shm/\S+", Path(f"/proc/{pid}/maps").read_text()))
-    for pid in ranks:
-        os.kill(int(pid), signal.SIGKILL)
+    for act in (lambda pid: shared.update(re.findall(r"/dev/shm/\S+", Path(f"/proc/{pid}/maps").read_text())),
+                lambda pid: os.kill(int(pid), signal.SIGKILL)):
+        for pid in ranks:
+            with contextlib.suppress(ProcessLookupError, FileNotFoundError):
+                act(pid)
     result = finish(process, 30)
     for path in shared:
         Path(path).unlink(missing_ok=True)
