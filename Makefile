@@ -44,7 +44,7 @@ LDLIBS_CORE = $(HDF5_LIBS) $(FMT_LIBS) $(MPI_LIBS) -pthread
 LDLIBS_TRAIN = $(TORCH_LIBS) $(ZLIB_LIBS)
 
 # --- Sources ------------------------------------------------------------------------------------------------------------
-ROOMS := sync shard net ps trace
+ROOMS := text sync shard net ps trace
 CORE_OBJ := $(patsubst %.cpp,$(BUILD)/obj/%.o,$(foreach room,$(ROOMS),$(wildcard src/$(room)/*.cpp)))
 TRAIN_OBJ := $(patsubst %.cpp,$(BUILD)/obj/%.o,$(wildcard src/train/*.cpp))
 CORE := $(BUILD)/lib/libfluentps.a
@@ -141,7 +141,7 @@ $(BUILD)/obj/tests/fuzz/replay-%.o: tests/fuzz/replay_test.cpp | require
 	$(Q)$(CXX_WRAP) $(CXX) $(ALL_CXXFLAGS) -DFLUENTPS_CORPUS='"tests/fuzz/corpus/$*"' -c $< -o $@
 $(BUILD)/tests/unit-fuzz-%: $(BUILD)/obj/tests/fuzz/replay-%.o $(BUILD)/obj/tests/fuzz/%_fuzz.o $(BUILD)/obj/src/apps/train/ini_file.o $(TRAIN) $(CORE)
 	$(LINK) $(filter %/libfluentps.a,$^) -lgtest -lgtest_main $(LDLIBS_TRAIN) $(LDLIBS_CORE) -o $@
-FUZZ_SOURCES := $(wildcard src/sync/*.cpp src/shard/*.cpp src/trace/*.cpp) src/apps/train/ini_file.cpp \
+FUZZ_SOURCES := $(wildcard src/text/*.cpp src/sync/*.cpp src/shard/*.cpp src/trace/*.cpp) src/apps/train/ini_file.cpp \
   $(addprefix src/train/,dataset.cpp idx_reader.cpp cifar_reader.cpp synthetic_images.cpp)
 $(BUILD)/fuzz/obj/%.o: %.cpp
 	@mkdir -p $(@D)
@@ -218,7 +218,7 @@ SOAK_SECONDS ?= 600
 soak: $(BUILD)/bin/fluentps-train ## 8 ranks with random stragglers and model switches for ten minutes: memory must stay flat
 	@$(PYTHON) tests/soak $(SOAK_SECONDS)
 
-SAN_TESTS := sync shard net ps trace
+SAN_TESTS := text sync shard net ps trace
 check-san: ## unit tests and the session's tests under MPI with the address and undefined-behaviour sanitizers
 	@$(MAKE) --no-print-directory SAN=address,undefined $(foreach room,$(SAN_TESTS),build/san-address,undefined/tests/unit-$(room)) \
 	  build/san-address,undefined/tests/mpi/session

@@ -9,7 +9,8 @@
 #include <numbers>
 
 #include "fluentps/error.hpp"
-#include "shard/spec.hpp"
+#include "text/spec.hpp"
+#include "text/words.hpp"
 
 namespace fluentps {
 namespace {

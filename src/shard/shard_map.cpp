@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "fluentps/error.hpp"
-#include "shard/spec.hpp"
+#include "text/words.hpp"
 
 namespace fluentps {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "fluentps/error.hpp"
 #include "shard/rules.hpp"
-#include "shard/spec.hpp"
+#include "text/words.hpp"
 
 namespace fluentps {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "fluentps/error.hpp"
-#include "sync/nearest.hpp"
+#include "text/words.hpp"
 
 namespace fluentps {
 

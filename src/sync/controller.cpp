@@ -10,7 +10,7 @@
 #include "sync/clocks.hpp"
 #include "sync/coin.hpp"
 #include "sync/delayed_pulls.hpp"
-#include "sync/nearest.hpp"
+#include "text/words.hpp"
 
 namespace fluentps {
 

@@ -5,9 +5,9 @@
 
 #include "fluentps/error.hpp"
 #include "sync/models.hpp"
-#include "sync/nearest.hpp"
 #include "sync/spec_text.hpp"
 #include "sync/sync_plan.hpp"
+#include "text/words.hpp"
 
 namespace fluentps {
 namespace {

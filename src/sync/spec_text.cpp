@@ -4,20 +4,13 @@
 #include <fmt/format.h>
 
 #include "fluentps/error.hpp"
-#include "sync/nearest.hpp"
+#include "text/words.hpp"
 
 namespace fluentps {
 namespace {
 
-constexpr std::string_view kBlanks = " \t\r\n";
 constexpr std::string_view kServer = "server";
 constexpr std::int64_t kMaxIteration = INT64_MAX / 4;
-
-std::string_view trim(std::string_view text) {
-  const auto first = text.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
 
 /// Cuts off what stands before the separator, or all; both sides trimmed.
 std::string_view take_until(std::string_view& rest, char separator) {
@@ -25,16 +18,6 @@ std::string_view take_until(std::string_view& rest, char separator) {
   const auto head = trim(rest.substr(0, end));
   rest = end == std::string_view::npos ? std::string_view{} : trim(rest.substr(end + 1));
   return head;
-}
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (;;) {
-    const auto end = text.find(separator);
-    parts.push_back(trim(text.substr(0, end)));
-    if (end == std::string_view::npos) return parts;
-    text.remove_prefix(end + 1);
-  }
 }
 
 Iteration parse_from(std::string_view text, std::string_view part) {

@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "fluentps/error.hpp"
-#include "shard/spec.hpp"
+#include "text/words.hpp"
 #include "train/random.hpp"
 
 namespace fluentps::train {

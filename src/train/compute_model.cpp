@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "fluentps/error.hpp"
-#include "shard/spec.hpp"
+#include "text/spec.hpp"
 #include "trace/reader.hpp"
 #include "train/random.hpp"
 

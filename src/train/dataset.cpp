@@ -7,7 +7,7 @@
 #include <map>
 
 #include "fluentps/error.hpp"
-#include "shard/spec.hpp"
+#include "text/words.hpp"
 
 namespace fluentps::train {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "fluentps/error.hpp"
-#include "shard/spec.hpp"
+#include "text/words.hpp"
 #include "train/makers.hpp"
 
 namespace fluentps::train {

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <limits>
 
-#include "shard/spec.hpp"
+#include "text/spec.hpp"
 #include "train/makers.hpp"
 #include "train/random.hpp"
 

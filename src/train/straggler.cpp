@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "fluentps/error.hpp"
-#include "shard/spec.hpp"
+#include "text/spec.hpp"
 #include "train/random.hpp"
 
 namespace fluentps::train {

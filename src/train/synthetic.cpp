@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "fluentps/error.hpp"
-#include "shard/spec.hpp"
+#include "text/spec.hpp"
 #include "train/makers.hpp"
 #include "train/random.hpp"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "fluentps/error.hpp"
-#include "shard/spec.hpp"
+#include "text/spec.hpp"
 #include "train/dataset.hpp"
 #include "train/random.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "apps/bench/bench_app.hpp"
 #include "fluentps/error.hpp"
-#include "shard/spec.hpp"
+#include "text/spec.hpp"
 
 namespace fluentps::app {
 namespace {

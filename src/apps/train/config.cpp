@@ -8,8 +8,8 @@
 #include "apps/train/ini_file.hpp"
 #include "fluentps/error.hpp"
 #include "shard/shard_map.hpp"
-#include "shard/spec.hpp"
 #include "sync/controller.hpp"
+#include "text/words.hpp"
 #include "train/batches.hpp"
 
 namespace fluentps::app {

@@ -4,8 +4,8 @@
 
 #include "fluentps/error.hpp"
 #include "sync/list_models.hpp"
-#include "sync/nearest.hpp"
 #include "sync/sync_plan.hpp"
+#include "text/words.hpp"
 
 namespace fluentps::test {
 namespace {

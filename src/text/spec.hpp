@@ -11,12 +11,6 @@
 
 namespace fluentps {
 
-/// The valid name closest to `name` by edit distance. `valid` is not empty.
-std::string nearest_name(std::string_view name, const std::vector<std::string>& valid);
-
-/// "a, b, c"
-std::string join_names(const std::vector<std::string>& names);
-
 /// One spec. Arguments are asked for by key; finish() then refuses what nobody asked for.
 class Spec {
  public:
@@ -48,9 +42,5 @@ class Spec {
   std::map<std::string, std::string> arguments_;
   std::set<std::string> asked_;
 };
-
-/// The whole text as a finite number, or as an integer; nullopt where it is none.
-std::optional<double> parse_number(std::string_view text);
-std::optional<std::int64_t> parse_integer(std::string_view text);
 
 }  // namespace fluentps

@@ -1,9 +1,10 @@
 /// The small specs of the command line.
-#include "shard/spec.hpp"
+#include "text/spec.hpp"
 
 #include <gtest/gtest.h>
 
 #include "fluentps/error.hpp"
+#include "text/words.hpp"
 
 namespace fluentps {
 namespace {
