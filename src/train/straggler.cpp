@@ -9,6 +9,7 @@
 
 #include "fluentps/error.hpp"
 #include "text/spec.hpp"
+#include "text/words.hpp"
 #include "train/random.hpp"
 
 namespace fluentps::train {
@@ -17,23 +18,13 @@ namespace {
 constexpr double kLongestMs = 86'400'000;  // a day
 constexpr Iteration kNever = std::numeric_limits<Iteration>::max();
 
-std::vector<std::string> split_parts(const std::string& text) {
-  std::vector<std::string> parts;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const auto end = std::min(text.find(';', begin), text.size());
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  std::erase_if(parts, [](const std::string& part) { return part.find_first_not_of(" \t") == std::string::npos; });
-  return parts;
-}
-
 }  // namespace
 
 Straggler::Straggler(const std::string& text, std::uint64_t seed, std::uint32_t workers, WorkerIndex worker)
     : seed_(seed), worker_(worker) {
   std::uint64_t number = 0;
-  for (const auto& part : split_parts(text)) {
+  for (const auto part : split(text, ';')) {
+    if (part.empty()) continue;
     Spec spec(part, "--straggler");
     if (!spec.name().empty() || !spec.words().empty()) {
       throw UsageError(

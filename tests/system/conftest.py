@@ -142,6 +142,24 @@ def our_processes():
     return {pid for pid in re.findall(r"\d+", found) if of_this_test(pid)}
 
 
+def running_rank(rank):
+    """Process of this MPI rank of the one run that goes on, or None."""
+    for pid in our_processes():
+        with contextlib.suppress(OSError):
+            if f"OMPI_COMM_WORLD_RANK={rank}\0".encode() in Path(f"/proc/{pid}/environ").read_bytes():
+                return int(pid)
+    return None
+
+
+def pid_of(rank, deadline_s=15):
+    until = time.time() + deadline_s
+    while (pid := running_rank(rank)) is None:
+        if time.time() > until:
+            pytest.fail(f"rank {rank} does not run")
+        time.sleep(0.1)
+    return pid
+
+
 def kill_whole_job(process):
     """SIGKILL to all ranks at once. Open MPI's files in /dev/shm stay behind when none of its ranks lives to remove them;
     they are removed here. Returns what mpirun said."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import BUILD, finish, flat, kill_whole_job, mpirun, only_run, our_processes, ranks_of, start, trace_tool
+from conftest import BUILD, finish, flat, kill_whole_job, mpirun, only_run, pid_of, ranks_of, start, trace_tool
 
 TRAIN = BUILD / "bin" / "fluentps-train"
 ITERATIONS = 60
@@ -29,16 +29,6 @@ def weights_of(tmp_path, name, ranks, servers, *arguments, **options):
 
 def checkpoints(folder):
     return sorted(each.parent for each in Path(folder).glob("iteration-*/manifest.json"))
-
-
-def pid_of(rank):
-    for pid in our_processes():
-        try:
-            if f"OMPI_COMM_WORLD_RANK={rank}\0".encode() in open(f"/proc/{pid}/environ", "rb").read():
-                return int(pid)
-        except OSError:
-            pass
-    pytest.fail(f"rank {rank} does not run")
 
 
 def begin(tmp_path, *arguments, ranks=5, wait_for=1):

@@ -8,7 +8,7 @@ import h5py
 import numpy
 import pytest
 
-from conftest import BUILD, finish, kill_whole_job, mpirun, only_run, our_processes, ranks_of, run, start, trace_tool
+from conftest import BUILD, finish, kill_whole_job, mpirun, only_run, pid_of, ranks_of, run, start, trace_tool
 
 TRAIN = BUILD / "bin" / "fluentps-train"
 
@@ -17,20 +17,6 @@ def begin(tmp_path, *arguments, ranks=4, model="synthetic:params=20000,compute_m
     """A run of one server (rank 0) and three workers that goes on for long enough to be disturbed."""
     return start(["mpirun", "-np", ranks, TRAIN, "--placement", "first", "--model", model, "--sync", sync, "--iterations", 3000,
                   "--trace-flush-s", "0.2", "--out", tmp_path / "out", *arguments])
-
-
-def pid_of(rank, deadline_s=15):
-    """Process of this MPI rank of the one run that is going on."""
-    until = time.time() + deadline_s
-    while time.time() < until:
-        for pid in our_processes():
-            try:
-                if f"OMPI_COMM_WORLD_RANK={rank}\0".encode() in open(f"/proc/{pid}/environ", "rb").read():
-                    return int(pid)
-            except OSError:
-                pass
-        time.sleep(0.1)
-    pytest.fail(f"rank {rank} did not start")
 
 
 def rows(path, table):

@@ -1,10 +1,12 @@
 """What a server holds: its shard, the sum, and a bounded inbox, whatever the model's size."""
+import contextlib
 import os
 import time
+from pathlib import Path
 
 import pytest
 
-from conftest import BUILD, finish, our_processes, run, start
+from conftest import BUILD, finish, run, running_rank, start
 
 MIB = 1024 * 1024
 
@@ -16,13 +18,9 @@ def peak_bytes(parameters, workers=3, iterations=12, servers=1):
                      iterations, "--out", ""])
     peak = 0
     while process.poll() is None:
-        for pid in our_processes():
-            try:
-                if b"OMPI_COMM_WORLD_RANK=0\0" in open(f"/proc/{pid}/environ", "rb").read():
-                    status = open(f"/proc/{pid}/status").read()
-                    peak = max(peak, int(status.split("VmHWM:")[1].split()[0]) * 1024)
-            except (OSError, IndexError):
-                pass
+        with contextlib.suppress(OSError, IndexError):
+            status = Path(f"/proc/{running_rank(0)}/status").read_text()
+            peak = max(peak, int(status.split("VmHWM:")[1].split()[0]) * 1024)
         time.sleep(0.05)
     assert finish(process, 10).code == 0
     return peak

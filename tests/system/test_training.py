@@ -6,7 +6,7 @@ import h5py
 import numpy
 import pytest
 
-from conftest import BUILD, as_text, finish, flat, mpirun, only_run, our_processes, ranks_of, start, trace_tool, weights
+from conftest import BUILD, as_text, finish, flat, mpirun, only_run, pid_of, ranks_of, start, trace_tool, weights
 
 SMALL = ["--optimizer", "momentum", "--lr", "0.02", "--eval-images", "200"]
 
@@ -167,7 +167,7 @@ def test_a_server_is_idle_while_its_workers_sleep(tmp_path, clean_after):
     process = start(["mpirun", "-np", 5, BUILD / "bin" / "fluentps-train", "--placement", "first", "--model",
                      "synthetic:params=1000,compute_ms=400", "--iterations", 20, "--out", ""])
     time.sleep(3)
-    server = next(pid for pid in our_processes() if b"OMPI_COMM_WORLD_RANK=0\0" in open(f"/proc/{pid}/environ", "rb").read())
+    server = pid_of(0)
     before, begin = cpu_seconds(server), time.time()
     time.sleep(4)
     share = (cpu_seconds(server) - before) / (time.time() - begin)

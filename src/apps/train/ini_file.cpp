@@ -9,18 +9,13 @@
 #include <sstream>
 
 #include "fluentps/error.hpp"
+#include "text/words.hpp"
 
 namespace fluentps::app {
 namespace {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr std::size_t kLargestFile = std::size_t{1} << 20;
-
-std::string trim(const std::string& text) {
-  const auto first = text.find_first_not_of(" \t\r");
-  if (first == std::string::npos) return "";
-  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
 
 /// A # starts a comment at the beginning of a line or after white space.
 std::string without_comment(const std::string& line) {
@@ -37,12 +32,12 @@ std::vector<IniEntry> parse_ini(const std::string& text, const std::string& name
   std::map<std::string, int> seen;
   std::string line;
   for (int number = 1; std::getline(in, line); ++number) {
-    const auto content = trim(without_comment(line));
+    const std::string content{trim(without_comment(line))};
     if (content.empty() || (content.front() == '[' && content.back() == ']')) continue;
     const auto equals = content.find('=');
     if (equals == std::string::npos || equals == 0)
       throw UsageError(fmt::format("{}:{}: '{}' is not of the form key = value", name, number, content));
-    IniEntry entry{trim(content.substr(0, equals)), trim(content.substr(equals + 1)), number};
+    IniEntry entry{std::string(trim(content.substr(0, equals))), std::string(trim(content.substr(equals + 1))), number};
     if (const auto [at, fresh] = seen.emplace(entry.key, number); !fresh)
       throw UsageError(fmt::format("{}:{}: '{}' was given before, in line {}; remove one of them", name, number,
                                    entry.key, at->second));
