@@ -89,13 +89,13 @@ def read_table(group, role, name):
     return written(rows)
 
 
-def read_rank(group):
-    """One rank's group or file. Raises TraceError where it is no trace."""
-    attributes = {name: as_text(value) for name, value in group.attrs.items()}
+def read_rank(group, root):
+    """One rank's group or file; `root`: the file's attributes. Raises TraceError where it is no trace."""
+    attributes = root.copy() if group.name == "/" else {name: as_text(value) for name, value in group.attrs.items()}
     role = attributes.get("role")
-    if role not in TABLES or "schema" not in {**dict(group.file.attrs), **attributes}:
+    schema = attributes.get("schema", root.get("schema"))
+    if role not in TABLES or schema is None:
         raise TraceError(f"{group.file.filename} is an HDF5 file, but no trace of FluentPS: it has no role and schema")
-    schema = as_text({**dict(group.file.attrs), **group.attrs}["schema"])
     if schema != SCHEMA:
         raise TraceError(f"{group.file.filename} has the format {schema}; this program reads {SCHEMA}")
     for name in ("role_index", "clock_offset_ns"):
@@ -150,7 +150,8 @@ def load(path):
         with open_trace(name) as file:
             try:
                 groups = [file[key] for key in file if key.startswith("rank-")] or [file]
-                ranks += [read_rank(group) for group in groups]
+                root = {name: as_text(value) for name, value in file.attrs.items()}
+                ranks += [read_rank(group, root) for group in groups]
             except (OSError, RuntimeError, KeyError, ValueError, TypeError, MemoryError) as error:
                 raise TraceError(f"cannot read {name}: {str(error).splitlines()[0]}") from error
     common = dict(ranks[0].attributes) if ranks else {}

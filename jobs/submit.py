@@ -325,7 +325,7 @@ def execute(command, log_path):
 
 
 def run_one(sweep, run):
-    """Returns whether it is done, and a line that says so."""
+    """Returns whether it is done, a line that says so, and the processor time."""
     part = len(list(run.folder.glob("command-*")))
     command = local_command(sweep, run, part)
     write_options(run)
@@ -337,7 +337,7 @@ def run_one(sweep, run):
     (run.folder / f"exit-{part}").write_text(f"{code}\n", encoding="utf-8")
     good = state_of(run) == "done"
     return good, (f"{'done' if good else f'FAILED (exit code {code})'} {cost['wall_s']:.0f} s {run.folder}" +
-                  ("" if good else f", see {run.folder}/log"))
+                  ("" if good else f", see {run.folder}/log")), cost["processor_s"]
 
 
 def run_here(todo, jobs, dry_run):
@@ -346,15 +346,18 @@ def run_here(todo, jobs, dry_run):
         for sweep, run in todo:
             print(shlex.join(local_command(sweep, run, len(list(run.folder.glob("command-*"))))))
         return 0
-    failed = 0
+    failed, processor_s, begin = 0, 0.0, time.monotonic()
     with ThreadPoolExecutor(jobs) as pool:
         try:
-            for number, (good, line) in enumerate(pool.map(lambda each: run_one(*each), todo), 1):
+            for number, (good, line, seconds) in enumerate(pool.map(lambda each: run_one(*each), todo), 1):
                 failed += not good
+                processor_s += seconds
                 print(f"{number}/{len(todo)} {line}", flush=True)
         except BaseException:  # a mistake in the sweep, or Ctrl-C: what has not begun does not begin
             pool.shutdown(cancel_futures=True)
             raise
+    if todo:
+        print(f"{len(todo)} runs, {failed} failed, {time.monotonic() - begin:.0f} s, processor time {processor_s:.0f} s")
     return FAILED if failed else 0
 
 
