@@ -9,14 +9,21 @@ LABELS = {"mean_ms": "mean delay (ms)", "sdev_ms": "deviation of the delay (ms)"
 
 
 def straggler_of(text):
-    """every=8,mean_ms=30,sdev_ms=10 as share, mean_ms and sdev_ms; all 0 where there is none."""
+    """every=8,mean_ms=30,sdev_ms=10 as share, mean_ms and sdev_ms; all 0 where nobody is delayed."""
     found = dict(each.split("=") for each in text.split(",") if "=" in each)
-    every = int(found.get("every", 0))
-    return {"share": 1 / every if every else 0.0, "mean_ms": float(found.get("mean_ms", 0)), "sdev_ms": float(found.get("sdev_ms", 0))}
+    mean, deviation = float(found.get("mean_ms", 0)), float(found.get("sdev_ms", 0))
+    return {"share": 1 / int(found["every"]) if mean or deviation else 0.0, "mean_ms": mean, "sdev_ms": deviation}
+
+
+def variation_of(text):
+    """normal:mean=50,sdev=5 as deviation over mean, 0.1."""
+    found = dict(each.split("=") for each in text.partition(":")[2].split(","))
+    return float(found["sdev"]) / float(found["mean"])
 
 
 def rows(run):
-    return [{"system": statistics.system_of(run), **straggler_of(traces.settings(run).get("straggler", "")),
+    known = traces.settings(run)
+    return [{"system": statistics.system_of(run), **straggler_of(known["straggler"]), "variation": variation_of(known["compute-model"]),
              "workers": len(run.workers), "seed": run.attributes.get("seed"), **statistics.delays(run),
              "iteration_ms": 1e3 * statistics.times_per_iteration(run)["iteration_s"],
              "makespan_s": statistics.makespan(run)}]
@@ -33,7 +40,7 @@ def varied(frame, name):
 def draw(frame):
     systems = style.in_order(frame["system"])
     figure, grid = style.new(2, 3, width=8.4, height=5.4, sharey="row")
-    frame = frame.assign(delayed_percent=100 * frame["delayed"] / frame["pulls"])
+    frame = frame[frame["variation"] < 0.2].assign(delayed_percent=100 * frame["delayed"] / frame["pulls"])
     for column, name in enumerate(BASE):
         part = varied(frame, name)
         for axes, value in zip(grid[:, column], ("iteration_ms", "delayed_percent")):
