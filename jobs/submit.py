@@ -108,12 +108,12 @@ def read_data(path):
     return data
 
 
-def axis_of(where, name, values):
+def axis_of(path, where, name, values):
     """The values of one axis of the grid, each as the options that it sets: its own name, or those of a table."""
     if not isinstance(values, list) or not values:
-        raise Mistake(f"{where}: {name} is {values!r}; a list of one or more values is wanted")
+        raise Mistake(f"{path}: {name} in {where} is {values!r}; a list of one or more values is wanted")
     settings = [value if isinstance(value, dict) else {name: value} for value in values]
-    return [{key: scalar(where, key, value) for key, value in each.items()} for each in settings]
+    return [{key: scalar(f"{path}: {where}", key, value) for key, value in each.items()} for each in settings]
 
 
 def grid_of(data, path, scale):
@@ -123,7 +123,7 @@ def grid_of(data, path, scale):
     for name in changed:
         if name not in grid:
             raise Mistake(f"{path}: {name} in [{scale}.grid] is not in [grid]")
-    return {name: axis_of(f"{path}: [{scale + '.' if name in changed else ''}grid]", name, changed.get(name, values))
+    return {name: axis_of(path, f"[{scale}.grid]" if name in changed else "[grid]", name, changed.get(name, values))
             for name, values in grid.items()}
 
 

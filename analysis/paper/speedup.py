@@ -10,9 +10,9 @@ PAPER = 6  # "up to 6x"
 def ratios(frame, baseline):
     """baseline's time over each system's, by batch, workers and seed; mean and deviation over the seeds."""
     keys = ["batch", "workers", "seed"]
-    base = frame[frame["system"] == baseline].set_index(keys)["iteration_ms"]
-    others = frame[frame["system"] != baseline].copy()
-    others["ratio"] = base.reindex(others[keys]).to_numpy() / others["iteration_ms"].to_numpy()
+    base = frame[frame["system"] == baseline][[*keys, "iteration_ms"]]
+    others = frame[frame["system"] != baseline].merge(base, on=keys, suffixes=("", "_base"))
+    others["ratio"] = others["iteration_ms_base"] / others["iteration_ms"]
     return style.over_seeds(others, ["system", "batch", "workers"], "ratio").sort_values("workers")
 
 
