@@ -129,7 +129,7 @@ def test_small_formulas():
     assert sensitivity.straggler_of("every=8,mean_ms=30,sdev_ms=10") == {"share": 0.125, "mean_ms": 30, "sdev_ms": 10}
     assert sensitivity.straggler_of("every=8,mean_ms=0,sdev_ms=0")["share"] == 0
     assert sensitivity.variation_of("normal:mean=50,sdev=5") == pytest.approx(0.1)
-    assert timeline.union([(5, 6), (0, 2), (1, 3), (3, 4)]) == [(0, 4), (5, 6)]
+    assert timeline.union([(5, 6), (0, 4), (1, 3), (4, 4.5)]) == [(0, 4.5), (5, 6)]
 
 
 def test_mean_and_deviation_over_seeds():
