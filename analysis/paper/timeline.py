@@ -30,15 +30,19 @@ def worker_rows(run):
 
 
 def server_rows(run):
-    """A server receives from the end of a worker's computing until its push has arrived, and sends from its answer until the
-    worker has the weights; what overlaps is one interval."""
+    """A server receives from the end of a worker's computing until its push has arrived, and from its request (with PS-Lite's
+    keys as long as a push) until that has; it sends from its answer until the worker has the weights. What overlaps is one
+    interval."""
     work = traces.frame(run, "worker", "iterations").set_index(["worker", "iteration"])
-    pushes, pulls = traces.frame(run, "server", "pushes"), traces.frame(run, "worker", "pulls")
+    pushes, requests, pulls = (traces.frame(run, *each) for each in (("server", "pushes"), ("server", "pulls"), ("worker", "pulls")))
     computed = (work["begin_s"] + work["compute_s"]).reindex(list(zip(pushes["worker"], pushes["iteration"]))).to_numpy()
     for server in sorted(pushes["server"].unique()):
         own = (pushes["server"] == server).to_numpy() & (pushes["bytes"] > 0).to_numpy()
         got = pulls[pulls["server"] == server]
-        found = {"receives": zip(computed[own], pushes["arrive_s"].to_numpy()[own]), "sends": zip(got["grant_s"], got["done_s"])}
+        asked = got.merge(requests[requests["server"] == server], on=["worker", "iteration"], suffixes=("", "_arrived"))
+        found = {"receives": [*zip(computed[own], pushes["arrive_s"].to_numpy()[own]),
+                              *zip(asked["request_s"], asked["request_s_arrived"])],
+                 "sends": zip(got["grant_s"], got["done_s"])}
         for part, intervals in found.items():
             for begin, end in union(intervals) if own.any() else []:
                 yield {"actor": f"server {server}", "part": part, "begin_s": begin, "end_s": end}
