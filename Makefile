@@ -61,7 +61,7 @@ REPLAYS := $(foreach name,$(FUZZERS),$(BUILD)/tests/unit-fuzz-$(name))
 BENCHES := $(patsubst bench/%.cpp,$(BUILD)/bench/%,$(wildcard bench/*.cpp))
 objects = $(patsubst %.cpp,$(BUILD)/obj/%.o,$(wildcard $(1)))
 
-.PHONY: all sim sim-study help deps slurm-deps status require programs tests demo check lint format bench fuzz soak check-san clean
+.PHONY: all sim sim-study figures help deps slurm-deps status require programs tests demo check lint format bench fuzz soak check-san clean
 .SECONDARY:
 
 all: require programs $(CORE) ## build the programs into build/bin and the library into build/lib
@@ -202,6 +202,20 @@ check: ## set up, build everything, run all tests; ends with N passed, N failed,
 	@$(MAKE) --no-print-directory programs tests $(if $(shell command -v $(SMPICXX) 2>/dev/null),sim)
 	@$(PYTHON) tests/run_tests --build $(BUILD)
 
+SCALE ?= quick
+FIGURE_JOBS ?= 2
+FIGURE_RUNS := results/figures/runs
+FIGURE_SWEEPS := $(foreach each,timeline slicing accuracy equivalence delays sensitivity scale scaling,configs/sweeps/$(each).toml)
+figures: ## the paper's figures and claims, on simulated clusters, into results/figures (docs/reproduction.md; SCALE=full: paper scale)
+	@$(MAKE) --no-print-directory deps
+	@$(MAKE) --no-print-directory programs sim $(BUILD)/bench/controller_bench
+	@mkdir -p $(FIGURE_RUNS)
+	$(BUILD)/bench/controller_bench --benchmark_min_time=0.1 --benchmark_repetitions=3 --benchmark_out=$(FIGURE_RUNS)/controller.json \
+	  --benchmark_out_format=json >/dev/null
+	FLUENTPS_RESULTS=$(FIGURE_RUNS) FLUENTPS_BUILD=$(BUILD) $(PYTHON) jobs/submit.py $(FIGURE_SWEEPS) --local --jobs $(FIGURE_JOBS) --scale $(SCALE)
+	$(PYTHON) analysis/figures.py all --results $(FIGURE_RUNS) --out results/figures --scale $(SCALE)
+	$(PYTHON) analysis/claims.py --figures results/figures --out results
+
 SOURCES = $(shell git ls-files '*.cpp' '*.hpp')
 LINT_FILES ?= $(shell git diff --name-only --diff-filter=d HEAD~1 -- 'src/*.cpp' 2>/dev/null)
 lint: ## clang-format on all sources, clang-tidy on the files changed last (LINT_FILES=...)
@@ -236,4 +250,6 @@ fuzz: $(addprefix $(BUILD)/fuzz/,$(FUZZERS)) ## search for crashes with libFuzze
 clean: ## remove build/
 	rm -rf build
 
+# Not made by themselves: replay-%.o and make's own rules would link replay-specs.d from replay-specs.d.o.
+%.d: ;
 -include $(shell find $(BUILD)/obj $(SIM)/obj $(BUILD)/fuzz/obj -name '*.d' 2>/dev/null)

@@ -4,6 +4,8 @@
     run.workers[0].iterations["loss"]       # structured numpy arrays, fields as in docs/trace-format.md
     run.servers[1].pulls["delayed"].sum()
     run.attributes["sync"]
+    settings(run)["workers"]                # the effective configuration, as texts by name
+    frame(run, "worker", "pulls")           # a pandas data frame over all workers, times in seconds
 """
 import ctypes
 import os
@@ -11,6 +13,7 @@ from dataclasses import dataclass, field
 
 import h5py
 import numpy
+import pandas
 
 SCHEMA = "fluentps-trace/1"
 METADATA_ATTEMPTS = 26
@@ -27,6 +30,7 @@ TABLES = {
         "advances": "v time_ns",
     },
 }
+DURATIONS = {"compute_ns", "push_ns", "wait_ns", "pull_ns"}  # all other *_ns are points in time
 
 
 class TraceError(Exception):
@@ -41,6 +45,7 @@ class Rank:
     index: int
     attributes: dict
     tables: dict = field(default_factory=dict)
+    closed: bool = False  # it came to its end; not in a run that goes on, nor in one that was killed, recovered or not
 
     def __getattr__(self, name):
         tables = self.__dict__.get("tables", {})
@@ -55,6 +60,10 @@ class Run:
     attributes: dict  # of the run, as far as they are the same on all ranks
     workers: list
     servers: list
+
+    @property
+    def closed(self):
+        return all(rank.closed for rank in (*self.workers, *self.servers))
 
 
 def as_text(value):
@@ -80,19 +89,21 @@ def read_table(group, role, name):
     return written(rows)
 
 
-def read_rank(group):
-    """One rank's group or file. Raises TraceError where it is no trace."""
-    attributes = {name: as_text(value) for name, value in group.attrs.items()}
+def read_rank(group, root):
+    """One rank's group or file; `root`: the file's attributes. Raises TraceError where it is no trace."""
+    attributes = root.copy() if group.name == "/" else {name: as_text(value) for name, value in group.attrs.items()}
     role = attributes.get("role")
-    if role not in TABLES or "schema" not in {**dict(group.file.attrs), **attributes}:
+    schema = attributes.get("schema", root.get("schema"))
+    if role not in TABLES or schema is None:
         raise TraceError(f"{group.file.filename} is an HDF5 file, but no trace of FluentPS: it has no role and schema")
-    schema = as_text({**dict(group.file.attrs), **group.attrs}["schema"])
     if schema != SCHEMA:
         raise TraceError(f"{group.file.filename} has the format {schema}; this program reads {SCHEMA}")
     for name in ("role_index", "clock_offset_ns"):
         if not attributes.setdefault(name, "0" if name == "clock_offset_ns" else "").lstrip("-").isdigit():
             raise TraceError(f"{group.file.filename}: the attribute {name} of this {role} is '{attributes[name]}', no number")
-    return Rank(role, int(attributes["role_index"]), attributes, {name: read_table(group, role, name) for name in TABLES[role]})
+    done = group["done"][()] if isinstance(group.get("done"), h5py.Dataset) else group.attrs.get("done", 0)
+    tables = {name: read_table(group, role, name) for name in TABLES[role]}
+    return Rank(role, int(attributes["role_index"]), attributes, tables, closed=as_text(done) == "1")
 
 
 def files_of(path):
@@ -139,7 +150,8 @@ def load(path):
         with open_trace(name) as file:
             try:
                 groups = [file[key] for key in file if key.startswith("rank-")] or [file]
-                ranks += [read_rank(group) for group in groups]
+                root = {name: as_text(value) for name, value in file.attrs.items()}
+                ranks += [read_rank(group, root) for group in groups]
             except (OSError, RuntimeError, KeyError, ValueError, TypeError, MemoryError) as error:
                 raise TraceError(f"cannot read {name}: {str(error).splitlines()[0]}") from error
     common = dict(ranks[0].attributes) if ranks else {}
@@ -160,6 +172,32 @@ def seconds(nanoseconds):
 def run_seconds(rank, nanoseconds):
     """Times of one rank as seconds since the run's origin, on the clock of rank 0."""
     return seconds(nanoseconds) - int(rank.attributes["clock_offset_ns"]) * 1e-9
+
+
+def settings(run):
+    """The effective configuration of the run by option, as texts."""
+    lines = (line.partition(" = ") for line in run.attributes.get("config", "").splitlines())
+    return {name.strip(): value.strip() for name, equals, value in lines if equals}
+
+
+def frame(run, role, table):
+    """A table of all ranks of a role as one data frame: first the rank's index, in a column named as the role, then the
+    fields of docs/trace-format.md. Each `x_ns` is a column `x_s`, in seconds: points in time since the run's origin on the
+    clock of rank 0, NaN where there is none (applied_ns of a dropped push)."""
+    parts = []
+    for rank in run.workers if role == "worker" else run.servers:
+        rows = rank.tables[table]
+        columns = {role: numpy.full(len(rows), rank.index)}
+        for name in rows.dtype.names:
+            if name in DURATIONS:
+                columns[name[:-3] + "_s"] = seconds(rows[name])
+            elif name.endswith("_ns"):
+                columns[name[:-3] + "_s"] = numpy.where(rows[name] == 0, numpy.nan, run_seconds(rank, rows[name])) \
+                    if name == "applied_ns" else run_seconds(rank, rows[name])
+            else:
+                columns[name] = rows[name].astype(rows[name].dtype.newbyteorder("="))
+        parts.append(pandas.DataFrame(columns))
+    return pandas.concat(parts, ignore_index=True)
 
 
 def time_split(worker):

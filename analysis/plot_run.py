@@ -9,23 +9,16 @@ import sys
 
 try:
     import numpy
-    import matplotlib
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as pyplot
     from matplotlib.ticker import MaxNLocator
     import fluentps_traces as traces
+    from figure_style import DASHES, MARKERS, PARTS, matplotlib, pyplot, replace_with
 except ImportError as missing:
     print(f"plot_run.py: {missing} for {sys.executable}; where Debian's packages are in use (make deps), "
           f"/usr/bin/python3 {sys.argv[0]} finds them", file=sys.stderr)
     sys.exit(2)
 
-# Dark to light, so that a grey print keeps the order; hatches tell neighbours apart.
-PARTS = {"compute": ("#1b4965", ""), "push": ("#ca6702", "//"), "wait": ("#e9d8a6", ".."), "pull": ("#5fa8d3", "\\\\"),
-         "other": ("#f2f2f2", "")}
-STYLES = ["-", "--", "-.", ":"]
-MARKERS = ["o", "s", "^", "D"]  # a server is told by marker and dashes, a statistic by colour, light or dark
 MOST_BARS = 32
-MOST_SERVERS = 4
+MOST_SERVERS = 4  # told by marker and dashes; a statistic by colour, light or dark
 
 
 def title_of(text, kind, shown, there):
@@ -49,7 +42,7 @@ def line_of(server, points):
     """How the line of a server looks. Markers of two servers stand apart, so that equal lines are seen as two."""
     step = max(1, points // 12)
     place = server.index % MOST_SERVERS
-    return {"linestyle": STYLES[place], "marker": MARKERS[place], "markersize": 5,
+    return {"linestyle": DASHES[place], "marker": MARKERS[place], "markersize": 5,
             "markevery": (min(place * step // MOST_SERVERS, max(0, points - 1)), step)}
 
 
@@ -167,7 +160,7 @@ def main():
         folder = options.out or (options.run if os.path.isdir(options.run) else os.path.dirname(options.run) or ".")
         os.makedirs(folder, exist_ok=True)
         path = os.path.join(folder, "run.png")
-        draw(run, path)
+        replace_with(path, lambda partial: draw(run, partial))
     except MemoryError:
         print(f"plot_run.py: {options.run} does not fit into this machine's memory", file=sys.stderr)
         return 2

@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""Runs a sweep: expands a sweep file into runs, submits those that are not done as Slurm arrays, or runs them here.
+"""Runs sweeps: expands a sweep file into runs, submits those that are not done as Slurm arrays, or runs them here.
 
 jobs/submit.py configs/sweeps/example.toml                  # submit all runs that are not done
 jobs/submit.py configs/sweeps/example.toml --missing        # submit the failed ones again; what waits or runs is left alone
-jobs/submit.py configs/sweeps/example.toml --local          # one after another on this machine
+jobs/submit.py configs/sweeps/example.toml --local          # one after another on this machine; --jobs 2: two at once
 jobs/submit.py configs/sweeps/example.toml --dry-run        # say what would be done
 
 A run's folder is results/SWEEP/ID. ID is a digest of all that the run is given, so a changed option is another run. The
-folder holds, per part (a requeued job has several), command, environment, exit code and trace; log, options, config.
+folder holds, per part (a requeued job has several), command, environment, exit code and trace; log, options, config. --local
+adds cost-N: wall and processor time and the largest process's memory. SWEEP/runs.txt lists the runs.
 configs/sweeps/example.toml explains the sweep file. Python's standard library only.
 """
 import argparse
+import functools
 import hashlib
 import itertools
 import os
@@ -19,6 +21,7 @@ import shlex
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -105,16 +108,30 @@ def read_data(path):
     return data
 
 
-def combinations(data, path):
+def axis_of(path, where, name, values):
+    """The values of one axis of the grid, each as the options that it sets: its own name, or those of a table."""
+    if not isinstance(values, list) or not values:
+        raise Mistake(f"{path}: {name} in {where} is {values!r}; a list of one or more values is wanted")
+    settings = [value if isinstance(value, dict) else {name: value} for value in values]
+    return [{key: scalar(f"{path}: {where}", key, value) for key, value in each.items()} for each in settings]
+
+
+def grid_of(data, path, scale):
+    """The axes by name; those that [quick.grid] or [full.grid] names too have the values given there."""
+    grid = table(data, path, "grid")
+    changed = table(table(data, path, scale), f"{path}: [{scale}]", "grid")
+    for name in changed:
+        if name not in grid:
+            raise Mistake(f"{path}: {name} in [{scale}.grid] is not in [grid]")
+    return {name: axis_of(path, f"[{scale}.grid]" if name in changed else "[grid]", name, changed.get(name, values))
+            for name, values in grid.items()}
+
+
+def combinations(data, path, scale):
     """Every point of the grid, then the runs of [[runs]], each as (what is special in it, all its options)."""
     common = {name: scalar(f"{path}: [options]", name, value) for name, value in table(data, path, "options").items()}
-    grid = table(data, path, "grid")
-    for name, values in grid.items():
-        if not isinstance(values, list) or not values:
-            raise Mistake(f"{path}: {name} in [grid] is {values!r}; a list of one or more values is wanted")
-        for value in values:
-            scalar(f"{path}: [grid]", name, value)
-    points = [dict(zip(grid, values)) for values in itertools.product(*grid.values())] if grid else []
+    grid = grid_of(data, path, scale)
+    points = [{k: v for part in parts for k, v in part.items()} for parts in itertools.product(*grid.values())] if grid else []
     extra = data.get("runs", [])
     if not isinstance(extra, list) or not all(isinstance(each, dict) for each in extra):
         raise Mistake(f"{path}: runs is no list of tables; write each as [[runs]]")
@@ -154,7 +171,7 @@ def read_sweep(path, scale):
     name = settings.get("name", Path(path).stem) + ("" if scale == "full" else f"-{scale}")
     if not re.fullmatch(r"[\w.+-]+", name):
         raise Mistake(f"{path}: name is '{name}'; letters, digits and . + - _ are possible")
-    changes = {key: scalar(f"{path}: [{scale}]", key, value) for key, value in table(data, path, scale).items()}
+    changes = {key: scalar(f"{path}: [{scale}]", key, value) for key, value in table(data, path, scale).items() if key != "grid"}
     config_text = []
     for each in settings.get("config", []):
         try:
@@ -162,7 +179,7 @@ def read_sweep(path, scale):
         except OSError as error:
             raise Mistake(f"{path}: config {each} cannot be read: {error.strerror}") from error
     runs = []
-    for point, options in combinations(data, path):
+    for point, options in combinations(data, path, scale):
         options = {**options, **changes}
         label = "_".join(f"{key}-{text_of(value)}" for key, value in point.items() if key not in changes)
         servers, ranks = count_ranks(f"{path}: {label or 'run'}", options, config_text)
@@ -184,6 +201,7 @@ def read_sweep(path, scale):
 
 
 # --- The state of a run -------------------------------------------------------------------------------------------------
+@functools.lru_cache
 def site(name, default):
     """A setting of jobs/env.sh; the environment wins, as it does there."""
     script = f'. "{ROOT}/jobs/env.sh" && printf %s "${{{name}:-}}"'
@@ -292,55 +310,101 @@ def local_command(sweep, run, part):
     return [*head, *arguments, f"--out={run.folder}", f"--run-id=part-{part}"]
 
 
-def run_here(sweep, runs, dry_run):
-    failed = 0
-    for number, run in enumerate(runs, 1):
-        part = len(list(run.folder.glob("command-*")))
-        command = local_command(sweep, run, part)
-        if dry_run:
-            print(shlex.join(command))
-            continue
-        write_options(run)
-        environment = "".join(f"{k}={v}\n" for k, v in sorted(os.environ.items()) if ENVIRONMENT.match(k))
-        (run.folder / f"environment-{part}").write_text(environment, encoding="utf-8")
-        (run.folder / f"command-{part}").write_text(shlex.join(command) + "\n", encoding="utf-8")
-        begin = time.monotonic()
-        with open(run.folder / "log", "ab") as log:
-            try:
-                code = subprocess.run(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=ROOT).returncode
-            except OSError as error:
-                raise Mistake(f"{command[0]}: {error.strerror}; see command in [sweep]") from error
-        (run.folder / f"exit-{part}").write_text(f"{code}\n", encoding="utf-8")
-        good = state_of(run) == "done"
-        failed += not good
-        print(f"{number}/{len(runs)} {'done' if good else f'FAILED (exit code {code})'} {time.monotonic() - begin:.0f} s "
-              f"{run.folder}" + ("" if good else f", see {run.folder}/log"), flush=True)
+def execute(command, log_path):
+    """Runs it to its end. Returns the exit code and what it cost; processes that it waited for count."""
+    begin = time.monotonic()
+    with open(log_path, "ab") as log:
+        try:
+            process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=ROOT)
+        except OSError as error:
+            raise Mistake(f"{command[0]}: {error.strerror}; see command in [sweep]") from error
+        _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    cost = {"wall_s": time.monotonic() - begin, "processor_s": usage.ru_utime + usage.ru_stime, "memory_mib": usage.ru_maxrss / 1024}
+    return process.returncode, cost
+
+
+def run_one(sweep, run):
+    """Returns whether it is done, a line that says so, and the processor time."""
+    part = len(list(run.folder.glob("command-*")))
+    command = local_command(sweep, run, part)
+    write_options(run)
+    environment = "".join(f"{k}={v}\n" for k, v in sorted(os.environ.items()) if ENVIRONMENT.match(k))
+    (run.folder / f"environment-{part}").write_text(environment, encoding="utf-8")
+    (run.folder / f"command-{part}").write_text(shlex.join(command) + "\n", encoding="utf-8")
+    code, cost = execute(command, run.folder / "log")
+    (run.folder / f"cost-{part}").write_text("".join(f"{name} {value:.2f}\n" for name, value in cost.items()), encoding="utf-8")
+    (run.folder / f"exit-{part}").write_text(f"{code}\n", encoding="utf-8")
+    good = state_of(run) == "done"
+    return good, (f"{'done' if good else f'FAILED (exit code {code})'} {cost['wall_s']:.0f} s {run.folder}" +
+                  ("" if good else f", see {run.folder}/log")), cost["processor_s"]
+
+
+def run_here(todo, jobs, dry_run):
+    """`todo`: (sweep, run), of which `jobs` run at once."""
+    if dry_run:
+        for sweep, run in todo:
+            print(shlex.join(local_command(sweep, run, len(list(run.folder.glob("command-*"))))))
+        return 0
+    failed, processor_s, begin = 0, 0.0, time.monotonic()
+    with ThreadPoolExecutor(jobs) as pool:
+        try:
+            for number, (good, line, seconds) in enumerate(pool.map(lambda each: run_one(*each), todo), 1):
+                failed += not good
+                processor_s += seconds
+                print(f"{number}/{len(todo)} {line}", flush=True)
+        except BaseException:  # a mistake in the sweep, or Ctrl-C: what has not begun does not begin
+            pool.shutdown(cancel_futures=True)
+            raise
+    if todo:
+        print(f"{len(todo)} runs, {failed} failed, {time.monotonic() - begin:.0f} s, processor time {processor_s:.0f} s")
     return FAILED if failed else 0
+
+
+def write_list(sweep):
+    """runs.txt names the runs that the sweep has now; its folder may hold others, of earlier options."""
+    folder = results() / sweep.name
+    folder.mkdir(parents=True, exist_ok=True)
+    partial = folder / "runs.txt.partial"
+    partial.write_text("".join(f"{run.folder.name}\n" for run in sweep.runs), encoding="utf-8")
+    partial.replace(folder / "runs.txt")
+
+
+def missing_runs(sweep, options):
+    """The runs to do; says how many there are in which state."""
+    states = {run.folder: state_of(run) for run in sweep.runs}
+    queued = set() if options.local else queued_folders(sweep)
+    wanted = [run for run in sweep.runs if states[run.folder] != "done" and str(run.folder) not in queued]
+    if options.missing:
+        wanted = [run for run in wanted if states[run.folder] != "new"]
+    counts = {state: list(states.values()).count(state) for state in ("done", "failed", "begun", "new")}
+    print(f"{sweep.name}: {len(sweep.runs)} runs, " + ", ".join(f"{n} {state}" for state, n in counts.items()) +
+          f", {len(queued)} in the queue; to do: {len(wanted)}", flush=True)
+    return wanted
 
 
 def main(arguments):
     parser = argparse.ArgumentParser(prog="submit.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sweep", help="sweep file, e.g. configs/sweeps/example.toml")
+    parser.add_argument("sweep", nargs="+", help="sweep files, e.g. configs/sweeps/example.toml")
     parser.add_argument("--dry-run", action="store_true", help="print commands only")
     parser.add_argument("--missing", action="store_true", help="only runs that have begun and are neither done nor queued")
-    parser.add_argument("--local", action="store_true", help="run one after another here, with [sweep] command")
-    parser.add_argument("--scale", choices=["quick", "full"], default="full", help="the table of that name changes the options")
+    parser.add_argument("--local", action="store_true", help="run here, with [sweep] command")
+    parser.add_argument("--jobs", type=int, default=1, help="with --local: runs at once (default 1)")
+    parser.add_argument("--scale", choices=["quick", "full"], default="full",
+                        help="the tables of that name change options and grid")
     options = parser.parse_args(arguments)
     try:
-        sweep = read_sweep(options.sweep, options.scale)
-        states = {run.folder: state_of(run) for run in sweep.runs}
-        queued = set() if options.local else queued_folders(sweep)
-        wanted = [run for run in sweep.runs if states[run.folder] != "done" and str(run.folder) not in queued]
-        if options.missing:
-            wanted = [run for run in wanted if states[run.folder] != "new"]
-        counts = {state: list(states.values()).count(state) for state in ("done", "failed", "begun", "new")}
-        print(f"{sweep.name}: {len(sweep.runs)} runs, " + ", ".join(f"{n} {state}" for state, n in counts.items()) +
-              f", {len(queued)} in the queue; to do: {len(wanted)}", flush=True)
-        if not wanted:
-            return 0
+        if options.jobs < 1:
+            raise Mistake(f"--jobs is {options.jobs}; it must be 1 or more")
+        sweeps = [read_sweep(path, options.scale) for path in options.sweep]
+        todo = [(sweep, missing_runs(sweep, options)) for sweep in sweeps]
+        for sweep in sweeps if not options.dry_run else []:
+            write_list(sweep)
         if options.local:
-            return run_here(sweep, wanted, options.dry_run)
-        submit(sweep, wanted, options.dry_run)
+            return run_here([(sweep, run) for sweep, runs in todo for run in runs], options.jobs, options.dry_run)
+        for sweep, runs in todo:
+            if runs:
+                submit(sweep, runs, options.dry_run)
     except Mistake as mistake:
         print(f"submit.py: {mistake}", file=sys.stderr)
         return USAGE

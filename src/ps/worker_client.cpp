@@ -210,6 +210,7 @@ void WorkerClient::announce_chunk(ServerIndex server, MessageKind kind, std::uin
 }
 
 void WorkerClient::request_pull() {
+  const auto begin_ns = clock_.now_ns();
   for (std::uint32_t k = 0; k < map_.servers(); ++k) {
     auto& lane = lanes_[visit(k).value];
     lane.pulled = lane.granted = false;
@@ -217,6 +218,7 @@ void WorkerClient::request_pull() {
     data_.send_keys(visit(k));
     port_.send(visit(k).value, {.kind = MessageKind::kPull, .iteration = next_iteration_ - 1});
   }
+  transfer_.push_ns += clock_.now_ns() - begin_ns;  // keys are put as values are
 }
 
 void WorkerClient::ask_scheduler() {

@@ -32,10 +32,10 @@ def table(role, name, rows):
     return numpy.array(rows, [tuple(("<" + part if k else part) for k, part in enumerate(f.split())) for f in kind.split(", ")])
 
 
-def write_rank(group, role, index, offset_ns=0, **rows):
-    texts = {"schema": "fluentps-trace/1", "run_id": "hand-made", "git": "abc", "model": "lenet", "sync": "ssp:s=2",
+def write_rank(group, role, index, offset_ns=0, texts=(), **rows):
+    known = {"schema": "fluentps-trace/1", "run_id": "hand-made", "git": "abc", "model": "lenet", "sync": "ssp:s=2",
              "release": "lazy", "seed": "1", "role": role, "role_index": str(index)}
-    for name, text in texts.items():
+    for name, text in {**known, **dict(texts)}.items():
         group.attrs[name] = numpy.bytes_(text)
     group.attrs["clock_offset_ns"] = numpy.int64(offset_ns)
     for name in TABLES[role]:

@@ -304,12 +304,39 @@ def test_sweep_with_a_command_of_its_own(tmp_path):
     assert code == 0 and "simulate 6 2 0.5 -- --sync=bsp --out=" in text and "--lr" not in text, text
 
 
+def test_grid_of_options_that_go_together_and_another_grid_for_quick(tmp_path):
+    file = tmp_path / "pairs.toml"
+    file.write_text('[sweep]\ncommand = "true {workers}"\n[grid]\nsize = [{workers = 2, lr = 0.5}, {workers = 4, lr = 0.25}]\n'
+                    "seed = [1, 2, 3]\n[quick.grid]\nseed = [7]\n")
+    code, text = sweep(None, settings(tmp_path), file, "--local", "--dry-run")
+    found = re.findall(r"true (\d) --lr=(\S+) --seed=(\d)", text)
+    assert code == 0 and found == [(w, lr, s) for w, lr in (("2", "0.5"), ("4", "0.25")) for s in "123"], text
+    code, text = sweep(None, settings(tmp_path), file, "--local", "--dry-run", "--scale", "quick")
+    assert re.findall(r"--seed=(\d)", text) == ["7", "7"] and not (tmp_path / "pairs").exists()
+
+
+def test_two_sweeps_two_runs_at_once_and_what_they_cost(tmp_path):
+    files = []
+    for name in ("one", "two"):
+        files.append(tmp_path / f"{name}.toml")
+        files[-1].write_text('[sweep]\ncommand = "sh -c \'sleep 3\' --"\n[grid]\nworkers = [2]\nseed = [1, 2]\n')
+    begin = time.time()
+    code, text = sweep(None, settings(tmp_path), *files, "--local", "--jobs", 4)
+    assert code == 3 and "4 runs, 4 failed" in text, "bash leaves no trace"
+    assert time.time() - begin < 12, "twelve seconds one after another"
+    assert len((tmp_path / "one" / "runs.txt").read_text().split()) == 2
+    cost = dict(line.split() for line in next((tmp_path / "two").glob("*/cost-0")).read_text().splitlines())
+    assert 3 <= float(cost["wall_s"]) < 12 and 0 <= float(cost["processor_s"]) < 1 and 0 < float(cost["memory_mib"]) < 1000
+
+
 @pytest.mark.parametrize("text, sentence", [
     ("[grid", "is no TOML"),
     ("[grids]\nseed = [1]", "unknown table [grids]"),
     ("[options]\nworkers = 2", "has no runs"),
     ("[grid]\nseed = 1\nworkers = [2]", "seed in [grid] is 1; a list"),
     ("[grid]\nseed = [1]", "give ranks or workers"),
+    ("[grid]\nworkers = [2]\n[full.grid]\nseed = [1]", "seed in [full.grid] is not in [grid]"),
+    ("[grid]\nworkers = [{workers = [2]}]", "several belong into [grid]"),
     ("[grid]\nworkers = [0]", "workers is 0"),
     ("[grid]\nranks = [2]\n[options]\nservers = 2", "leave no worker"),
     ("[grid]\nworkers = [2]\nout = ['x']", "out is set by submit.py"),
