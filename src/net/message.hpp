@@ -81,6 +81,8 @@ class ServerData {
   virtual ~ServerData() = default;
   /// The shard, float32; workers read it when granted.
   virtual std::span<float> weights() = 0;
+  /// The rings of all workers; empty where they are not kept in one piece.
+  virtual std::span<float> inbox() { return {}; }
   /// Makes `count` float32 that `worker` put into `slot` readable here. Called once for each announced chunk, in order.
   virtual std::span<const float> receive_chunk(WorkerIndex worker, std::uint32_t slot, std::int64_t count) = 0;
   /// Called with every grant not answered inline, after the message is sent.

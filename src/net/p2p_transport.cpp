@@ -38,6 +38,7 @@ class P2pTransport final : public Transport {
   }
 
   std::span<float> weights() override { return weights_; }
+  std::span<float> inbox() override { return inbox_; }
 
   /// The pieces of a chunk arrive as messages in the order in which they lie in it.
   std::span<const float> receive_chunk(WorkerIndex worker, std::uint32_t slot, std::int64_t count) override {

@@ -30,6 +30,11 @@ class RmaTransport final : public Transport {
     return {reinterpret_cast<float*>(memory.data()), static_cast<std::size_t>(shard)};
   }
 
+  std::span<float> inbox() override {
+    const auto memory = inbox_.memory();
+    return {reinterpret_cast<float*>(memory.data()), memory.size() / sizeof(float)};
+  }
+
   std::span<const float> receive_chunk(WorkerIndex worker, std::uint32_t slot, std::int64_t count) override {
     inbox_.sync();
     const auto at = static_cast<std::size_t>(slot_offset(worker, slot) * kFloatBytes);

@@ -3,13 +3,14 @@
 #include <algorithm>
 
 #include "ps/chunks.hpp"
-#include "shard/kernels.hpp"
+#include "shard/shard_memory.hpp"
 
 namespace fluentps {
 
-ArrivalSum::ArrivalSum(std::span<float> weights, std::uint32_t workers, std::uint32_t chunks,
+ArrivalSum::ArrivalSum(ShardMemory& memory, std::span<float> weights, std::uint32_t workers, std::uint32_t chunks,
                        std::int64_t chunk_elements, Commit commit)
-    : weights_(weights),
+    : memory_(memory),
+      weights_(weights),
       chunks_(chunks),
       chunk_elements_(chunk_elements),
       commit_(std::move(commit)),
@@ -31,10 +32,10 @@ Taken ArrivalSum::take(const UpdateChunk& chunk, std::uint32_t wanted, bool writ
     ++open_;
   }
   lr_ = chunk.lr;
-  if (sum_.empty()) sum_.resize(weights_.size());
+  if (sum_.empty()) sum_ = memory_.allocate(weights_.size());
   auto sum = part(sum_, chunk.index);
-  if (additions_[chunk.index]++ == 0) std::fill(sum.begin(), sum.end(), 0.0F);
-  kernels::apply(sum, chunk.values, chunk.factor);
+  if (additions_[chunk.index]++ == 0) passes::fill(memory_, sum, 0);
+  passes::apply(memory_, sum, chunk.values, chunk.factor);
   if (chunk.last) {
     open = 0;
     --open_;
@@ -50,7 +51,7 @@ void ArrivalSum::apply() {
   if (commit_)
     commit_(sum_, scale, lr_);
   else
-    kernels::apply(weights_, sum_, scale);
+    passes::apply(memory_, weights_, sum_, scale);
   std::fill(additions_.begin(), additions_.end(), 0);
   finished_ = 0;
   ++completed_;

@@ -14,8 +14,9 @@ namespace fluentps {
 
 class ArrivalSum {
  public:
-  ArrivalSum(std::span<float> weights, std::uint32_t workers, std::uint32_t chunks, std::int64_t chunk_elements,
-             Commit commit);
+  /// As OrderedSum's.
+  ArrivalSum(ShardMemory& memory, std::span<float> weights, std::uint32_t workers, std::uint32_t chunks,
+             std::int64_t chunk_elements, Commit commit);
 
   /// `wanted`: pushes in this sum. `writable`: false while weights of a snapshot are still being read.
   Taken take(const UpdateChunk& chunk, std::uint32_t wanted, bool writable);
@@ -30,11 +31,12 @@ class ArrivalSum {
  private:
   std::span<float> part(std::span<float> of, std::uint32_t chunk) const;
 
+  ShardMemory& memory_;
   std::span<float> weights_;
   std::uint32_t chunks_;
   std::int64_t chunk_elements_;
   Commit commit_;
-  std::vector<float> sum_;
+  std::span<float> sum_;
   std::vector<std::uint8_t> open_of_;     ///< by worker: its push is in this sum and not complete
   std::vector<std::uint32_t> additions_;  ///< by chunk: contributions in the sum
   std::uint32_t open_ = 0;                ///< admitted, not complete

@@ -30,10 +30,27 @@ bool Server::on_checkpoint(WorkerIndex worker, Iteration iteration) {
 State Server::state() {
   State state;
   state.arrays.emplace_back("weights", weights_);
-  if (!rule_) return state;
-  for (auto& [name, values] : rule_->state()) state.arrays.emplace_back(options_.optimizer->name + "/" + name, values);
-  for (auto& [name, value] : rule_->scalars()) state.numbers.emplace_back(options_.optimizer->name + "/" + name, value);
+  if (rule_) {
+    const auto prefix = options_.optimizer->name + "/";
+    for (auto& [name, values] : rule_->state()) state.arrays.emplace_back(prefix + name, values);
+    for (auto& [name, value] : rule_->scalars()) state.numbers.emplace_back(prefix + name, value);
+  }
+  if (path_->memory().on_host()) return state;
+  copies_.clear();
+  for (auto& [name, values] : state.arrays) {
+    auto& copy = copies_.emplace_back(Copy{values, std::vector<float>(values.size())});
+    path_->memory().read(copy.original, copy.values);
+    values = copy.values;
+  }
   return state;
+}
+
+void Server::adopt_state() {
+  for (auto& copy : copies_) path_->memory().write(copy.original, copy.values);
+}
+
+std::span<const float> Server::weights() {
+  return path_->memory().on_host() ? weights_ : state().arrays.front().second;
 }
 
 /// The fastest worker may be pushing iteration `fastest` now. Its answer to that, and every answer to the others from

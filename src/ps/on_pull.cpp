@@ -37,13 +37,12 @@ bool Server::must_acknowledge(Iteration iteration) const {
   return now == Kind::kFirstArrivals;
 }
 
-/// Brings the exposed memory up to date where it is in another format than the shard.
+/// Brings the exposed memory up to date where it is not the shard itself.
 void Server::publish() {
-  if (options_.wire == WireFormat::kFp32) return;
   // Version 0 is the initial weights; 1 stands for them, so that they are published too.
   const auto current = version() + 1;
   if (published_ == current) return;
-  pack(options_.wire, weights_, data_.weights());
+  path_->publish();
   published_ = current;
 }
 

@@ -5,7 +5,6 @@
 
 #include "fluentps/error.hpp"
 #include "ps/server.hpp"
-#include "shard/kernels.hpp"
 
 namespace fluentps {
 
@@ -15,13 +14,13 @@ bool Server::on_init(WorkerIndex worker, const Queued& message) {
     throw ProtocolError(fmt::format("server {} refuses initial weights of worker {}: {}", options_.index.value,
                                     worker.value, initialized_ ? "they were set before" : "worker 0 sends them"));
   const auto first = static_cast<std::size_t>(header.chunk) * static_cast<std::size_t>(options_.chunk_elements);
-  std::copy(message.values.begin(), message.values.end(),
-            weights_.begin() + static_cast<std::ptrdiff_t>(std::min(first, weights_.size())));
+  passes::store(path_->memory(), weights_.subspan(std::min(first, weights_.size()), message.values.size()),
+                message.values);
   if ((header.flags & kLastChunk) != 0) {
     initialized_ = true;
     wake_ = true;
   }
-  return_credit(worker, header);
+  done_with(worker, header);
   return true;
 }
 
@@ -51,7 +50,7 @@ bool Server::on_push(WorkerIndex worker, const Queued& message) {
   if (arrivals_.completed() + singles_.completed() != sums) wake_ = true;  // the next sum is open to all
   client.next_chunk = last ? 0 : header.chunk + 1;
   if (last) ++client.next_iteration;
-  return_credit(worker, header);
+  done_with(worker, header);
   if (last) push_complete(worker, message, taken == Taken::kDropped);
   return true;
 }
@@ -65,8 +64,8 @@ Taken Server::take(const UpdateChunk& chunk) {
       if (rule_) return singles_.take(chunk, 1, writable);
       if (!writable) return Taken::kBlocked;
       const auto first = std::min(static_cast<std::size_t>(chunk.first), weights_.size());
-      kernels::apply(weights_.subspan(first, chunk.values.size()), chunk.values,
-                     chunk.factor / static_cast<float>(state.workers()));
+      passes::apply(path_->memory(), weights_.subspan(first, chunk.values.size()), chunk.values,
+                    chunk.factor / static_cast<float>(state.workers()));
       if (chunk.last) ++immediate_updates_;
       return Taken::kTaken;
     }
@@ -133,6 +132,20 @@ float Server::staleness_factor(const Client& client) const {
       return 1 / (tau + 1);
   }
   return 1;
+}
+
+/// On a device the next chunk's copy starts before this one's has been waited for; a push's end waits for all, so that
+/// no worker ever waits for a slot that is held back.
+void Server::done_with(WorkerIndex worker, const Header& header) {
+  if (!options_.inline_data) path_->used(worker, header.slot);
+  used_.push_back({worker, header});
+  const std::size_t kept = (header.flags & kLastChunk) != 0 ? 0 : path_->freed_later();
+  while (used_.size() > kept) {
+    const auto oldest = used_.front();
+    used_.pop_front();
+    if (!options_.inline_data) path_->free_slot(oldest.worker, oldest.header.slot);
+    return_credit(oldest.worker, oldest.header);
+  }
 }
 
 /// Credits travel with the next message to this worker; one of their own is sent only where the worker may be waiting

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "ps/chunks.hpp"
-#include "shard/kernels.hpp"
+#include "shard/shard_memory.hpp"
 
 namespace fluentps {
 namespace {
@@ -13,9 +13,10 @@ constexpr Iteration kNever = std::numeric_limits<Iteration>::max();
 
 }  // namespace
 
-OrderedSum::OrderedSum(std::span<float> weights, std::uint32_t workers, std::uint32_t chunks,
+OrderedSum::OrderedSum(ShardMemory& memory, std::span<float> weights, std::uint32_t workers, std::uint32_t chunks,
                        std::int64_t chunk_elements, Commit commit)
-    : weights_(weights),
+    : memory_(memory),
+      weights_(weights),
       workers_(workers),
       chunks_(chunks),
       chunk_elements_(chunk_elements),
@@ -30,7 +31,7 @@ void OrderedSum::begin(Iteration iteration) {
   applied_ = 0;
   std::fill(taken_.begin(), taken_.end(), 0);
   find_contributors();
-  if (sum_.empty() && (workers_ > 1 || commit_)) sum_.resize(weights_.size());
+  if (sum_.empty() && (workers_ > 1 || commit_)) sum_ = memory_.allocate(weights_.size());
 }
 
 void OrderedSum::find_contributors() {
@@ -56,13 +57,13 @@ Taken OrderedSum::take(const UpdateChunk& chunk) {
   const bool first = position == 0;
   const bool last = position + 1 == contributors_.size() && !commit_;
   if (first && last) {
-    kernels::apply(part(weights_, chunk.index), chunk.values, scale_);
+    passes::apply(memory_, part(weights_, chunk.index), chunk.values, scale_);
   } else if (first) {
-    kernels::store(part(sum_, chunk.index), chunk.values);
+    passes::store(memory_, part(sum_, chunk.index), chunk.values);
   } else if (last) {
-    kernels::apply_sum(part(weights_, chunk.index), part(sum_, chunk.index), chunk.values, scale_);
+    passes::apply_sum(memory_, part(weights_, chunk.index), part(sum_, chunk.index), chunk.values, scale_);
   } else {
-    kernels::add(part(sum_, chunk.index), chunk.values);
+    passes::add(memory_, part(sum_, chunk.index), chunk.values);
   }
   lr_ = chunk.lr;
   ++taken_[worker];
@@ -83,7 +84,7 @@ void OrderedSum::settle() {
     commit_(sum_, scale_, lr_);
     applied_ = chunks_;
   }
-  for (; applied_ < common; ++applied_) kernels::apply(part(weights_, applied_), part(sum_, applied_), scale_);
+  for (; applied_ < common; ++applied_) passes::apply(memory_, part(weights_, applied_), part(sum_, applied_), scale_);
   if (applied_ == chunks_) complete();
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "fluentps/types.hpp"
+#include "shard/shard_memory.hpp"
 
 namespace fluentps {
 
@@ -38,8 +39,9 @@ using Commit = std::function<void(std::span<float> sum, float scale, double lr)>
 
 class OrderedSum {
  public:
-  OrderedSum(std::span<float> weights, std::uint32_t workers, std::uint32_t chunks, std::int64_t chunk_elements,
-             Commit commit);
+  /// `weights` and the values of all chunks lie in `memory`, which outlives the sum.
+  OrderedSum(ShardMemory& memory, std::span<float> weights, std::uint32_t workers, std::uint32_t chunks,
+             std::int64_t chunk_elements, Commit commit);
 
   Taken take(const UpdateChunk& chunk);
   /// This worker contributes to no iteration from `from` on. Completes the sum where it waited for this worker only.
@@ -56,13 +58,14 @@ class OrderedSum {
   std::span<float> part(std::span<float> of, std::uint32_t chunk) const;
   void complete();
 
+  ShardMemory& memory_;
   std::span<float> weights_;
   std::uint32_t workers_;
   std::uint32_t chunks_;
   std::int64_t chunk_elements_;
   Commit commit_;
   float scale_;
-  std::vector<float> sum_;  ///< allocated when the second worker contributes
+  std::span<float> sum_;  ///< allocated when the second worker contributes
   std::optional<Iteration> iteration_;
   std::vector<Iteration> left_from_;         ///< by worker
   std::vector<std::uint32_t> taken_;         ///< by worker: chunks of this iteration

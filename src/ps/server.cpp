@@ -7,7 +7,6 @@
 
 #include "fluentps/error.hpp"
 #include "net/simulated.hpp"
-#include "shard/kernels.hpp"
 
 namespace fluentps {
 namespace {
@@ -16,6 +15,20 @@ std::uint32_t chunks_of(std::size_t elements, std::int64_t chunk_elements) {
   // An empty shard is pushed too, as one empty chunk: its clock moves like the others'.
   const auto chunk = static_cast<std::size_t>(std::max<std::int64_t>(chunk_elements, 1));
   return static_cast<std::uint32_t>(std::max<std::size_t>(1, (elements + chunk - 1) / chunk));
+}
+
+std::unique_ptr<ShardPath> make_path(const ServerOptions& options, ServerData& data) {
+  const auto exposed = data.weights();
+  const ShardPathOptions path{
+      .wire = options.wire,
+      .shard_elements = options.shard_elements < 0 ? static_cast<std::int64_t>(exposed.size()) : options.shard_elements,
+      .chunk_elements = options.chunk_elements,
+      .workers = options.controller.workers,
+      .ring = options.ring,
+      .weights = exposed,
+      .inbox = data.inbox()};
+  if (options.device == nullptr) return make_host_path(path);
+  return options.direct ? make_direct_path(path, *options.device) : make_staged_path(path, *options.device);
 }
 
 }  // namespace
@@ -46,19 +59,20 @@ Server::Server(const ServerOptions& options, const SyncPlan& plan, ControlPort& 
       data_(data),
       clock_(clock),
       trace_(trace),
-      own_weights_(options.wire == WireFormat::kFp32 ? 0 : static_cast<std::size_t>(options.shard_elements)),
-      weights_(options.wire == WireFormat::kFp32 ? data.weights() : std::span<float>(own_weights_)),
+      path_(make_path(options, data)),
+      weights_(path_->weights()),
       chunks_(chunks_of(weights_.size(), options.chunk_elements)),
       controller_(options.controller, plan, options.index),
-      ordered_(weights_, options.controller.workers, chunks_, options.chunk_elements, commit(1)),
-      arrivals_(weights_, options.controller.workers, chunks_, options.chunk_elements, commit(1)),
-      singles_(weights_, options.controller.workers, chunks_, options.chunk_elements,
+      ordered_(path_->memory(), weights_, options.controller.workers, chunks_, options.chunk_elements, commit(1)),
+      arrivals_(path_->memory(), weights_, options.controller.workers, chunks_, options.chunk_elements, commit(1)),
+      singles_(path_->memory(), weights_, options.controller.workers, chunks_, options.chunk_elements,
                commit(options.controller.workers)),
       clients_(options.controller.workers),
       initialized_(options.controller.first_iteration > 0) {
   for (auto& client : clients_) client.next_iteration = options.controller.first_iteration;
   if (options.optimizer)
-    rule_ = make_update_rule(*options.optimizer, static_cast<std::int64_t>(weights_.size()), options.layers);
+    rule_ = make_update_rule(*options.optimizer, static_cast<std::int64_t>(weights_.size()), options.layers,
+                             path_->memory());
   if (options.schedules) scheduler_ = std::make_unique<Controller>(options.controller, plan, options.index);
 }
 
@@ -66,9 +80,10 @@ Server::Server(const ServerOptions& options, const SyncPlan& plan, ControlPort& 
 Commit Server::commit(std::uint32_t steps) {
   if (!options_.optimizer) return {};
   return [this, steps](std::span<float> sum, float scale, double lr) {
-    for (auto& each : sum) each *= scale;
+    auto& memory = path_->memory();
+    passes::scale(memory, sum, scale);
     rule_->step(weights_, sum, lr / steps, sum);
-    kernels::apply(weights_, sum, 1);
+    passes::apply(memory, weights_, sum, 1);
   };
 }
 
@@ -172,10 +187,7 @@ std::span<const float> Server::receive_values(const Message& message) {
   const auto count = std::clamp<std::int64_t>(rest, 0, options_.chunk_elements);
   const auto places = wire_places(options_.wire, count);
   const auto arrived = data_.receive_chunk(WorkerIndex{message.peer}, message.header.slot, places);
-  if (options_.wire == WireFormat::kFp32) return arrived;
-  received_.resize(static_cast<std::size_t>(count));
-  unpack(options_.wire, arrived, received_);
-  return received_;
+  return path_->bring_in(WorkerIndex{message.peer}, message.header.slot, arrived, count);
 }
 
 void Server::handle(const Message& message) {
@@ -185,7 +197,7 @@ void Server::handle(const Message& message) {
   auto& client = clients_[message.peer];
   Queued queued = accept(message);
   if (!client.queue.empty() || !process(worker, queued)) {
-    const bool in_passing = options_.inline_data || options_.wire != WireFormat::kFp32;
+    const bool in_passing = options_.inline_data || path_->passing();
     if (in_passing && !queued.values.empty()) {
       queued.own_values.assign(queued.values.begin(), queued.values.end());
       queued.values = queued.own_values;

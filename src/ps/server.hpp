@@ -18,6 +18,7 @@
 #include "net/message.hpp"
 #include "ps/arrival_sum.hpp"
 #include "ps/ordered_sum.hpp"
+#include "shard/shard_path.hpp"
 #include "shard/update_rule.hpp"
 #include "shard/wire_format.hpp"
 #include "sync/controller.hpp"
@@ -38,7 +39,9 @@ struct ServerOptions {
   std::uint32_t ring = 4;            ///< slots per worker
   std::int64_t shard_elements = -1;  ///< float32 of this shard; -1: as many as the data plane exposes
   WireFormat wire = WireFormat::kFp32;
-  bool inline_data = false;  ///< the shard travels inside the control messages
+  bool inline_data = false;  ///< the shard travels inside the control messages; not with a device
+  Device* device = nullptr;  ///< where the shard lies, outlives the server; null: in the host's memory
+  bool direct = false;       ///< the data plane's memory lies on the device too
   bool schedules = false;    ///< central coordination: this server also runs the global barrier
   StalenessScale staleness_scale = StalenessScale::kNone;
   std::int64_t stall_ns = 30'000'000'000;  ///< report when no message came for so long
@@ -76,10 +79,13 @@ class Server {
   void tick();
   bool done() const { return controller_.state().active_workers() == 0; }
 
-  /// The shard, float32.
-  std::span<const float> weights() const { return weights_; }
-  /// The shard as "weights", and the optimizer's state under its name, such as "momentum/velocity".
+  /// The shard, float32, as of now; of a device, a copy that is valid until the next call.
+  std::span<const float> weights();
+  /// The shard as "weights", and the optimizer's state under its name, such as "momentum/velocity"; of a device,
+  /// copies.
   State state();
+  /// The arrays of the last state() have been changed: takes them over.
+  void adopt_state();
 
   const ServerStatistics& statistics() const { return statistics_; }
   const Controller& controller() const { return controller_; }
@@ -118,6 +124,7 @@ class Server {
   Taken take(const UpdateChunk& chunk);
   void push_complete(WorkerIndex worker, const Queued& message, bool dropped);
   float staleness_factor(const Client& client) const;
+  void done_with(WorkerIndex worker, const Header& header);
   void return_credit(WorkerIndex worker, const Header& header);
   void note_advances(Iteration from);
   // on_pull.cpp
@@ -146,10 +153,9 @@ class Server {
   ServerData& data_;
   Clock& clock_;
   trace::ServerTrace* trace_;
-  std::vector<float> own_weights_;  ///< the shard, where the exposed memory is in another format
+  std::unique_ptr<ShardPath> path_;
   std::span<float> weights_;
-  std::vector<float> received_;  ///< an unpacked chunk
-  std::uint64_t published_ = 0;  ///< version that the exposed memory holds, where it is in another format
+  std::uint64_t published_ = 0;  ///< version that the exposed memory holds, where it is not the shard itself
   std::uint32_t chunks_;         ///< of one push
   Controller controller_;
   std::unique_ptr<Controller> scheduler_;
@@ -158,6 +164,17 @@ class Server {
   ArrivalSum singles_;  ///< with an optimizer: pushes that are applied on arrival, as sums of one
   std::unique_ptr<UpdateRule> rule_;
   std::vector<Client> clients_;
+  struct Used {
+    WorkerIndex worker;
+    Header header;
+  };
+  std::deque<Used> used_;  ///< slots whose values have been used, and that are not free yet
+  /// The arrays of state(), where the host cannot read them.
+  struct Copy {
+    std::span<float> original;
+    std::vector<float> values;
+  };
+  std::vector<Copy> copies_;
   std::uint32_t queued_ = 0;   ///< messages in all queues
   std::uint32_t readers_ = 0;  ///< snapshots being read
   bool initialized_ = false;

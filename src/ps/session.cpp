@@ -139,7 +139,10 @@ void Session::Impl::make_server() {
   settings.stop_wanted = options.stop_wanted;
   settings.poll = options.poll;
   server = std::make_unique<Server>(settings, *plan, *channel, *transport, clock, server_trace.get());
-  if (resumed) read_shard(*resumed, *map, settings.index, server->state());
+  if (resumed) {
+    read_shard(*resumed, *map, settings.index, server->state());
+    server->adopt_state();
+  }
 }
 
 void Session::Impl::make_worker() {

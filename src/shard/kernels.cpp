@@ -10,6 +10,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "shard/elementwise.hpp"
+
 // Sanitizers instrument the resolvers, which run before their run-time library is ready.
 #if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -22,16 +24,19 @@ namespace fluentps::kernels {
 namespace {
 
 FLUENTPS_CLONES void add_loop(float* __restrict sum, const float* __restrict u, std::size_t n) {
-  for (std::size_t j = 0; j < n; ++j) sum[j] += u[j];
+  const elementwise::Add f;
+  for (std::size_t j = 0; j < n; ++j) f(sum[j], u[j]);
 }
 
 FLUENTPS_CLONES void apply_loop(float* __restrict w, const float* __restrict u, float scale, std::size_t n) {
-  for (std::size_t j = 0; j < n; ++j) w[j] += scale * u[j];
+  const elementwise::Apply f{scale};
+  for (std::size_t j = 0; j < n; ++j) f(w[j], u[j]);
 }
 
 FLUENTPS_CLONES void apply_sum_loop(float* __restrict w, const float* __restrict sum, const float* __restrict u,
                                     float scale, std::size_t n) {
-  for (std::size_t j = 0; j < n; ++j) w[j] += scale * (sum[j] + u[j]);
+  const elementwise::ApplySum f{scale};
+  for (std::size_t j = 0; j < n; ++j) f(w[j], sum[j], u[j]);
 }
 
 /// Integer arithmetic, so that no element's value can hide another's: all exponent bits set means infinite or NaN.

@@ -28,6 +28,22 @@ void check(const UpdateRuleOptions& options) {
   require(options.epsilon > 0 && options.epsilon < kLargest, "epsilon", options.epsilon, "above 0");
 }
 
+class OnHost : public UpdateRule {
+ public:
+  OnHost(const UpdateRuleOptions& options, std::int64_t n, const std::vector<LayerRange>& layers)
+      : rule_(make_update_rule(options, n, layers, memory_)) {}
+  void step(std::span<const float> weights, std::span<const float> gradient, double lr,
+            std::span<float> update) override {
+    rule_->step(weights, gradient, lr, update);
+  }
+  std::vector<std::pair<std::string, std::span<float>>> state() override { return rule_->state(); }
+  std::vector<std::pair<std::string, double*>> scalars() override { return rule_->scalars(); }
+
+ private:
+  HostMemory memory_;
+  std::unique_ptr<UpdateRule> rule_;
+};
+
 }  // namespace
 
 namespace rules {
@@ -43,16 +59,21 @@ void require_lengths(std::int64_t n, std::span<const float> weights, std::span<c
 }  // namespace rules
 
 std::unique_ptr<UpdateRule> make_update_rule(const UpdateRuleOptions& options, std::int64_t n,
-                                             const std::vector<LayerRange>& layers) {
+                                             const std::vector<LayerRange>& layers, ShardMemory& memory) {
   check(options);
-  if (options.name == "sgd") return rules::make_sgd(options, n);
-  if (options.name == "momentum") return rules::make_momentum(options, n, false);
-  if (options.name == "nesterov") return rules::make_momentum(options, n, true);
-  if (options.name == "adam") return rules::make_adam(options, n);
-  if (options.name == "lars") return rules::make_lars(options, n, layers);
+  if (options.name == "sgd") return rules::make_sgd(options, n, memory);
+  if (options.name == "momentum") return rules::make_momentum(options, n, false, memory);
+  if (options.name == "nesterov") return rules::make_momentum(options, n, true, memory);
+  if (options.name == "adam") return rules::make_adam(options, n, memory);
+  if (options.name == "lars") return rules::make_lars(options, n, layers, memory);
   const std::vector<std::string> valid = {"sgd", "momentum", "nesterov", "adam", "lars"};
   throw UsageError(fmt::format("--optimizer: unknown optimizer '{}', did you mean '{}'? Valid: {}", options.name,
                                nearest_name(options.name, valid), join_names(valid)));
+}
+
+std::unique_ptr<UpdateRule> make_update_rule(const UpdateRuleOptions& options, std::int64_t n,
+                                             const std::vector<LayerRange>& layers) {
+  return std::make_unique<OnHost>(options, n, layers);
 }
 
 }  // namespace fluentps

@@ -21,6 +21,7 @@
 
 #include "fluentps/optimizer.hpp"
 #include "fluentps/types.hpp"
+#include "shard/shard_memory.hpp"
 
 namespace fluentps {
 
@@ -34,10 +35,11 @@ class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
   /// update := what is to be added to the weights for this gradient at this learning rate; state moves on.
-  /// All spans n float32; `update` may be `gradient`. Throws std::invalid_argument on another length.
+  /// All spans n float32 of the rule's memory; `update` may be `gradient`. Throws std::invalid_argument on another
+  /// length.
   virtual void step(std::span<const float> weights, std::span<const float> gradient, double lr,
                     std::span<float> update) = 0;
-  /// State tensors for checkpoints (velocity, moments), each n float32; views into the rule, valid while it lives.
+  /// State tensors for checkpoints (velocity, moments), each n float32 of the rule's memory; valid while it lives.
   virtual std::vector<std::pair<std::string, std::span<float>>> state() = 0;
   /// Scalar state (adam's step count, last lr for momentum correction).
   virtual std::vector<std::pair<std::string, double*>> scalars() = 0;
@@ -45,7 +47,10 @@ class UpdateRule {
 
 /// `layers` matter to LARS only; they cover [0, n), in order and without gaps (none given: one layer). On a server the
 /// layers are the parts of tensors that lie in its shard, and the norms are those of the parts. Throws UsageError on an
-/// unknown name (gives the nearest) or bad value.
+/// unknown name (gives the nearest) or bad value. The state lies in `memory`, which outlives the rule.
+std::unique_ptr<UpdateRule> make_update_rule(const UpdateRuleOptions& options, std::int64_t n,
+                                             const std::vector<LayerRange>& layers, ShardMemory& memory);
+/// The same with the state in memory of the host that the rule owns.
 std::unique_ptr<UpdateRule> make_update_rule(const UpdateRuleOptions& options, std::int64_t n,
                                              const std::vector<LayerRange>& layers);
 

@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <bit>
-#include <cstring>
 #include <stdexcept>
 
 #include "fluentps/error.hpp"
+#include "shard/elementwise.hpp"
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
@@ -16,55 +15,12 @@
 namespace fluentps {
 namespace {
 
-constexpr std::uint32_t kQuietNan = 0x0040'0000U;
-
-std::uint16_t to_bf16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  const bool nan = (bits & 0x7FFF'FFFFU) > 0x7F80'0000U;
-  // Half of the last kept bit, less one where that bit is even: ties go to even.
-  const std::uint32_t rounded = bits + 0x7FFFU + ((bits >> 16U) & 1U);
-  return static_cast<std::uint16_t>((nan ? bits | kQuietNan : rounded) >> 16U);
-}
-
-float from_bf16(std::uint16_t half) { return std::bit_cast<float>(static_cast<std::uint32_t>(half) << 16U); }
-
-/// Subnormal results come from an addition: beside 0.5 one unit in the last place of float is 2^-24, that of binary16's
-/// subnormals, and the addition rounds as wanted.
-std::uint16_t to_fp16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  const std::uint32_t sign = (bits >> 16U) & 0x8000U;
-  const std::uint32_t magnitude = bits & 0x7FFF'FFFFU;
-  std::uint32_t half = 0;
-  if (magnitude > 0x7F80'0000U) {
-    half = 0x7E00U;
-  } else if (magnitude >= 0x477F'F000U) {  // 65520: half way to what would be 65536
-    half = 0x7C00U;
-  } else if (magnitude < 0x3880'0000U) {  // 2^-14
-    half = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) - std::bit_cast<std::uint32_t>(0.5F);
-  } else {
-    half = (magnitude + 0xFFFU + ((magnitude >> 13U) & 1U) - 0x3800'0000U) >> 13U;
-  }
-  return static_cast<std::uint16_t>(sign | half);
-}
-
-float from_fp16(std::uint16_t half) {
-  const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000U) << 16U;
-  const std::uint32_t exponent = (half >> 10U) & 0x1FU;
-  const std::uint32_t mantissa = half & 0x3FFU;
-  if (exponent == 0) {
-    const float magnitude = static_cast<float>(mantissa) * 0x1p-24F;
-    return sign != 0 ? -magnitude : magnitude;
-  }
-  const std::uint32_t widened = exponent == 0x1FU ? 0x7F80'0000U : (exponent + 112U) << 23U;
-  return std::bit_cast<float>(sign | widened | (mantissa << 13U));
-}
-
 void pack_bf16(const float* values, std::uint16_t* wire, std::size_t n) {
-  for (std::size_t j = 0; j < n; ++j) wire[j] = to_bf16(values[j]);
+  for (std::size_t j = 0; j < n; ++j) elementwise::ToBf16{}(wire[j], values[j]);
 }
 
 void unpack_bf16(const std::uint16_t* wire, float* values, std::size_t n) {
-  for (std::size_t j = 0; j < n; ++j) values[j] = from_bf16(wire[j]);
+  for (std::size_t j = 0; j < n; ++j) elementwise::FromBf16{}(values[j], wire[j]);
 }
 
 #ifdef FLUENTPS_HAS_F16C
@@ -96,11 +52,13 @@ bool has_f16c() { return false; }
 #endif
 
 void pack_fp16(const float* values, std::uint16_t* wire, std::size_t n) {
-  for (std::size_t j = has_f16c() ? pack_fp16_fast(values, wire, n) : 0; j < n; ++j) wire[j] = to_fp16(values[j]);
+  for (std::size_t j = has_f16c() ? pack_fp16_fast(values, wire, n) : 0; j < n; ++j)
+    elementwise::ToFp16{}(wire[j], values[j]);
 }
 
 void unpack_fp16(const std::uint16_t* wire, float* values, std::size_t n) {
-  for (std::size_t j = has_f16c() ? unpack_fp16_fast(wire, values, n) : 0; j < n; ++j) values[j] = from_fp16(wire[j]);
+  for (std::size_t j = has_f16c() ? unpack_fp16_fast(wire, values, n) : 0; j < n; ++j)
+    elementwise::FromFp16{}(values[j], wire[j]);
 }
 
 void require_places(WireFormat format, std::size_t values, std::size_t places) {

@@ -9,6 +9,7 @@
 
 #include "fluentps/clock.hpp"
 #include "net/message.hpp"
+#include "shard/shard_memory.hpp"
 
 namespace fluentps::test {
 
@@ -28,23 +29,27 @@ struct Sent {
 /// The server's side.
 class FakeServerNetwork : public ControlPort, public ServerData {
  public:
-  FakeServerNetwork(std::int64_t shard, std::int64_t chunk_elements, std::uint32_t ring, std::uint32_t workers)
-      : shard_(static_cast<std::size_t>(shard)),
+  /// `memory`: where shard and inbox lie, memory that the host can reach.
+  FakeServerNetwork(std::int64_t shard, std::int64_t chunk_elements, std::uint32_t ring, std::uint32_t workers,
+                    ShardMemory* memory = nullptr)
+      : memory_(memory != nullptr ? *memory : own_memory_),
+        shard_(memory_.allocate(static_cast<std::size_t>(shard))),
         chunk_(chunk_elements),
         ring_(ring),
-        inbox_(static_cast<std::size_t>(chunk_elements * ring * workers)) {}
+        inbox_(memory_.allocate(static_cast<std::size_t>(chunk_elements * ring * workers))) {}
 
   void send(std::uint32_t peer, const Header& header, std::span<const std::byte> payload) override {
     Sent each{peer, header, {}};
     each.payload.resize(payload.size() / sizeof(float));
     if (!payload.empty()) std::memcpy(each.payload.data(), payload.data(), payload.size());
     // What a worker reads after this grant, were it to read at once.
-    if (header.kind == MessageKind::kGrant && payload.empty()) each.payload = shard_;
+    if (header.kind == MessageKind::kGrant && payload.empty()) each.payload.assign(shard_.begin(), shard_.end());
     sent.push_back(std::move(each));
   }
   std::optional<Message> receive(std::int64_t) override { return std::nullopt; }
 
   std::span<float> weights() override { return shard_; }
+  std::span<float> inbox() override { return inbox_; }
   std::span<const float> receive_chunk(WorkerIndex worker, std::uint32_t slot, std::int64_t count) override {
     return {slot_begin(worker, slot), static_cast<std::size_t>(count)};
   }
@@ -66,10 +71,12 @@ class FakeServerNetwork : public ControlPort, public ServerData {
   std::vector<Sent> sent;
 
  private:
-  std::vector<float> shard_;
+  HostMemory own_memory_;
+  ShardMemory& memory_;
+  std::span<float> shard_;
   std::int64_t chunk_;
   std::uint32_t ring_;
-  std::vector<float> inbox_;
+  std::span<float> inbox_;
 };
 
 }  // namespace fluentps::test

@@ -18,11 +18,12 @@ inline constexpr std::int64_t kChunk = 16;
 class Bench {
  public:
   Bench(const std::string& sync, std::uint32_t workers, std::int64_t elements, std::uint32_t ring = 4,
-        Release release = Release::kLazy, const std::function<void(ServerOptions&)>& adjust = {})
+        Release release = Release::kLazy, const std::function<void(ServerOptions&)>& adjust = {},
+        ShardMemory* memory = nullptr)
       : workers_(workers),
         elements_(elements),
         ring_(ring),
-        network(elements, kChunk, ring, workers),
+        network(elements, kChunk, ring, workers, memory),
         slots_(workers, 0) {
     ServerOptions options;
     options.chunk_elements = kChunk;
