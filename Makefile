@@ -8,7 +8,11 @@ SHELL := /bin/bash
 
 DEBUG ?= 0
 SAN ?=
+CUDA ?= 0
+NCCL ?= 0
 BUILD := build$(if $(SAN),/san-$(SAN))$(if $(filter 1,$(DEBUG)),/debug)
+# With CUDA=1 the same objects are linked with those of src/gpu, so only what is linked lies apart.
+OUT := $(BUILD)$(if $(filter 1,$(CUDA)),/cuda)
 
 # --- Dependencies: found here, each overridable on the command line ----------------------------------------------------
 MPICXX ?= mpicxx
@@ -25,6 +29,13 @@ ZLIB_LIBS ?= -lz
 TORCH_DIR ?= /usr
 TORCH_CFLAGS ?= $(if $(filter /usr,$(TORCH_DIR)),,-isystem $(TORCH_DIR)/include) -isystem $(TORCH_DIR)/include/torch/csrc/api/include
 TORCH_LIBS ?= -L$(TORCH_DIR)/lib -Wl,-rpath,$(TORCH_DIR)/lib -ltorch -ltorch_cpu -lc10
+CUDA_HOME ?= /usr/local/cuda
+NVCC ?= $(CUDA_HOME)/bin/nvcc
+NCCL_HOME ?= $(CUDA_HOME)
+ifneq ($(filter 1,$(CUDA) $(NCCL)),)
+$(if $(filter 0,$(CUDA)),$(error NCCL=1 needs CUDA=1 too))
+$(if $(wildcard $(NVCC)),,$(error CUDA=1 needs nvcc, and $(NVCC) is not there; set CUDA_HOME, the folder of the CUDA toolkit))
+endif
 PYTHON ?= /usr/bin/python3
 FIND_DEPS = MPICXX='$(MPICXX)' CXX='$(CXX)' PYTHON='$(PYTHON)' \
   DEP_CFLAGS='$(HDF5_CFLAGS) $(TORCH_CFLAGS) $(BOOST_CFLAGS) $(FMT_CFLAGS) $(CXXFLAGS)' tests/find_deps
@@ -40,28 +51,38 @@ CXXFLAGS ?= -g1
 # GCC 12 sees an overflow in fmt 9's format specs that is none (-Wstringop-overflow).
 ALL_CXXFLAGS = -std=c++20 $(OPTIMIZE) $(CXXFLAGS) -Wall -Wextra -Wpedantic -Wno-stringop-overflow -ffp-contract=off $(SANFLAGS) -Iinclude -Isrc \
   $(MPI_CFLAGS) $(HDF5_CFLAGS) $(BOOST_CFLAGS) $(FMT_CFLAGS) -MMD -MP
-LDLIBS_CORE = $(HDF5_LIBS) $(FMT_LIBS) $(MPI_LIBS) -pthread
+# Every operation rounds by itself, as on the host (src/shard/elementwise.hpp).
+NVCCFLAGS ?= -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90]
+ALL_NVCCFLAGS = -std=c++20 -O3 -fmad=false --expt-relaxed-constexpr $(NVCCFLAGS) -ccbin $(CXX) -Xcompiler -Wall,-Wextra -Iinclude -Isrc
+GPU_CFLAGS = -isystem $(CUDA_HOME)/include -isystem $(NCCL_HOME)/include
+GPU_LIBS = $(if $(filter 1,$(NCCL)),-L$(NCCL_HOME)/lib64 -L$(NCCL_HOME)/lib -Wl$(comma)-rpath$(comma)$(NCCL_HOME)/lib64 -lnccl) \
+  -L$(CUDA_HOME)/lib64 -lcudart_static -ldl -lrt
+comma := ,
+LDLIBS_CORE = $(if $(filter 1,$(CUDA)),$(GPU_LIBS)) $(HDF5_LIBS) $(FMT_LIBS) $(MPI_LIBS) -pthread
 LDLIBS_TRAIN = $(TORCH_LIBS) $(ZLIB_LIBS)
 
 # --- Sources ------------------------------------------------------------------------------------------------------------
 ROOMS := text sync shard net ps trace
 CORE_OBJ := $(patsubst %.cpp,$(BUILD)/obj/%.o,$(foreach room,$(ROOMS),$(wildcard src/$(room)/*.cpp)))
+GPU_SOURCES := $(if $(filter 1,$(NCCL)),src/gpu/nccl_group_nccl.cpp,src/gpu/nccl_group_cpu.cpp) \
+  $(if $(filter 1,$(CUDA)),src/gpu/kernels.cu $(addprefix src/gpu/,cuda_error.cpp cuda_device.cpp open_device_cuda.cpp),src/gpu/open_device_cpu.cpp)
+CORE_OBJ += $(patsubst %,$(BUILD)/obj/%.o,$(basename $(GPU_SOURCES)))
 TRAIN_OBJ := $(patsubst %.cpp,$(BUILD)/obj/%.o,$(wildcard src/train/*.cpp))
-CORE := $(BUILD)/lib/libfluentps.a
-TRAIN := $(BUILD)/lib/libfluentps-train.a
+CORE := $(OUT)/lib/libfluentps.a
+TRAIN := $(OUT)/lib/libfluentps-train.a
 APPS := $(patsubst src/apps/fluentps_%.cpp,%,$(wildcard src/apps/fluentps_*.cpp))
-PROGRAMS := $(foreach app,$(APPS),$(BUILD)/bin/fluentps-$(app))
-EXAMPLES := $(patsubst examples/%.cpp,$(BUILD)/examples/%,$(wildcard examples/*.cpp))
+PROGRAMS := $(foreach app,$(APPS),$(OUT)/bin/fluentps-$(app))
+EXAMPLES := $(patsubst examples/%.cpp,$(OUT)/examples/%,$(wildcard examples/*.cpp))
 UNIT_ROOMS := $(notdir $(patsubst %/,%,$(dir $(wildcard tests/unit/*/*_test.cpp))))
-UNIT_TESTS := $(foreach room,$(sort $(UNIT_ROOMS)),$(BUILD)/tests/unit-$(room))
-MPI_TESTS := $(patsubst tests/mpi/%_test.cpp,$(BUILD)/tests/mpi/%,$(wildcard tests/mpi/*_test.cpp))
-TEST_PROGRAMS := $(patsubst tests/system/programs/%.cpp,$(BUILD)/tests/programs/%,$(wildcard tests/system/programs/*.cpp))
+UNIT_TESTS := $(foreach room,$(sort $(UNIT_ROOMS)),$(OUT)/tests/unit-$(room))
+MPI_TESTS := $(patsubst tests/mpi/%_test.cpp,$(OUT)/tests/mpi/%,$(wildcard tests/mpi/*_test.cpp))
+TEST_PROGRAMS := $(patsubst tests/system/programs/%.cpp,$(OUT)/tests/programs/%,$(wildcard tests/system/programs/*.cpp))
 FUZZERS := $(patsubst tests/fuzz/%_fuzz.cpp,%,$(wildcard tests/fuzz/*_fuzz.cpp))
-REPLAYS := $(foreach name,$(FUZZERS),$(BUILD)/tests/unit-fuzz-$(name))
-BENCHES := $(patsubst bench/%.cpp,$(BUILD)/bench/%,$(wildcard bench/*.cpp))
+REPLAYS := $(foreach name,$(FUZZERS),$(OUT)/tests/unit-fuzz-$(name))
+BENCHES := $(patsubst bench/%.cpp,$(OUT)/bench/%,$(wildcard bench/*.cpp))
 objects = $(patsubst %.cpp,$(BUILD)/obj/%.o,$(wildcard $(1)))
 
-.PHONY: all sim sim-study figures help deps slurm-deps status require programs tests demo check lint format bench fuzz soak check-san clean
+.PHONY: all gpu-tests check-cuda-build sim sim-study figures help deps slurm-deps status require programs tests demo check lint format bench fuzz soak check-san clean
 .SECONDARY:
 
 all: require programs $(CORE) ## build the programs into build/bin and the library into build/lib
@@ -70,7 +91,7 @@ tests: $(UNIT_TESTS) $(MPI_TESTS) $(EXAMPLES) $(TEST_PROGRAMS) $(REPLAYS)
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1|/' | column -t -s '|'
-	@echo "  switches: V=1 (show commands), DEBUG=1, SAN=address|undefined, PYTHON=..., MPICXX=..., TORCH_DIR=..., HDF5_LIBS=..."
+	@echo "  switches: V=1 (show commands), DEBUG=1, SAN=address|undefined, CUDA=1, NCCL=1, CUDA_HOME=..., PYTHON=..., MPICXX=..., TORCH_DIR=..., HDF5_LIBS=..."
 
 deps: ## install what is needed (Debian, Ubuntu); elsewhere: list it
 	@tests/install_deps $(PACKAGES)
@@ -102,44 +123,55 @@ $(BUILD)/obj/tests/%.o: OPTIMIZE := $(if $(filter 1,$(DEBUG)),-O0,-O1)
 $(BUILD)/obj/tests/unit/train/%.o: EXTRA = $(TORCH_CFLAGS)
 $(BUILD)/obj/tests/mpi/%.o: EXTRA = -Itests/mpi
 
+$(BUILD)/obj/src/gpu/%.o $(BUILD)/obj/tests/gpu/%.o: EXTRA = $(if $(filter 1,$(CUDA)),$(GPU_CFLAGS))
+
 $(BUILD)/obj/%.o: %.cpp | require
 	@mkdir -p $(@D)
 	$(SAY) compile $<
 	$(Q)$(CXX_WRAP) $(CXX) $(ALL_CXXFLAGS) $(EXTRA) -c $< -o $@
 
+$(BUILD)/obj/%.o: %.cu
+	@mkdir -p $(@D)
+	$(SAY) compile $<
+	$(Q)$(CXX_WRAP) $(NVCC) $(ALL_NVCCFLAGS) -MMD -MP -c $< -o $@
+
 $(CORE): $(CORE_OBJ)
 $(TRAIN): $(TRAIN_OBJ)
-$(BUILD)/lib/%.a:
+$(OUT)/lib/%.a:
 	@mkdir -p $(@D)
 	$(SAY) archive $@
 	$(Q)rm -f $@ && ar rcs $@ $^
 
 LINK = $(Q)mkdir -p $(@D); $(if $(V),,echo link $@;) $(CXX) $(SANFLAGS) $(filter %.o,$^) $(filter %.a,$^)
 define program
-$(BUILD)/bin/fluentps-$(1): $(BUILD)/obj/src/apps/fluentps_$(1).o $(call objects,src/apps/$(1)/*.cpp) \
+$(OUT)/bin/fluentps-$(1): $(BUILD)/obj/src/apps/fluentps_$(1).o $(call objects,src/apps/$(1)/*.cpp) \
     $(if $(filter train,$(1)),$(TRAIN)) $(CORE)
 	$$(LINK) $(if $(filter train,$(1)),$(LDLIBS_TRAIN)) $(BOOST_LIBS) $(LDLIBS_CORE) -o $$@
 endef
 $(foreach app,$(APPS),$(eval $(call program,$(app))))
 define unit_test
-$(BUILD)/tests/unit-$(1): $(call objects,tests/unit/$(1)/*.cpp) $(if $(filter apps,$(1)),$(BUILD)/obj/src/apps/train/ini_file.o) \
+$(OUT)/tests/unit-$(1): $(call objects,tests/unit/$(1)/*.cpp) $(if $(filter apps,$(1)),$(BUILD)/obj/src/apps/train/ini_file.o) \
     $(if $(filter train,$(1)),$(TRAIN)) $(CORE)
 	$$(LINK) -lgtest -lgtest_main $(if $(filter train,$(1)),$(LDLIBS_TRAIN)) $(BOOST_LIBS) $(LDLIBS_CORE) -o $$@
 endef
 $(foreach room,$(sort $(UNIT_ROOMS)),$(eval $(call unit_test,$(room))))
-$(BUILD)/tests/mpi/training: $(TRAIN)
-$(BUILD)/tests/mpi/training: LDLIBS_EXTRA = $(LDLIBS_TRAIN)
-$(BUILD)/tests/mpi/%: $(BUILD)/obj/tests/mpi/%_test.o $(BUILD)/obj/tests/mpi/mpi_main.o $(CORE)
+$(OUT)/tests/mpi/training: $(TRAIN)
+$(OUT)/tests/mpi/training: LDLIBS_EXTRA = $(LDLIBS_TRAIN)
+$(OUT)/tests/mpi/device: $(BUILD)/obj/tests/unit/gpu/fake_device.o
+$(OUT)/tests/mpi/%: $(BUILD)/obj/tests/mpi/%_test.o $(BUILD)/obj/tests/mpi/mpi_main.o $(CORE)
 	$(LINK) $(filter %/libfluentps.a,$^) -lgtest $(LDLIBS_EXTRA) $(LDLIBS_CORE) -o $@
-$(BUILD)/examples/%: $(BUILD)/obj/examples/%.o $(CORE)
+# Needs neither MPI nor HDF5, so it is linked without what it does not use.
+$(OUT)/tests/gpu/%: $(BUILD)/obj/tests/gpu/%.o $(CORE)
+	$(LINK) -Wl,--as-needed $(LDLIBS_CORE) -o $@
+$(OUT)/examples/%: $(BUILD)/obj/examples/%.o $(CORE)
 	$(LINK) $(LDLIBS_CORE) -o $@
-$(BUILD)/tests/programs/%: $(BUILD)/obj/tests/system/programs/%.o $(CORE)
+$(OUT)/tests/programs/%: $(BUILD)/obj/tests/system/programs/%.o $(CORE)
 	$(LINK) $(LDLIBS_CORE) -o $@
 # The corpus goes through each fuzz target in make check; make fuzz searches on with clang's libFuzzer and both sanitizers.
 $(BUILD)/obj/tests/fuzz/replay-%.o: tests/fuzz/replay_test.cpp | require
 	@mkdir -p $(@D)
 	$(Q)$(CXX_WRAP) $(CXX) $(ALL_CXXFLAGS) -DFLUENTPS_CORPUS='"tests/fuzz/corpus/$*"' -c $< -o $@
-$(BUILD)/tests/unit-fuzz-%: $(BUILD)/obj/tests/fuzz/replay-%.o $(BUILD)/obj/tests/fuzz/%_fuzz.o $(BUILD)/obj/src/apps/train/ini_file.o $(TRAIN) $(CORE)
+$(OUT)/tests/unit-fuzz-%: $(BUILD)/obj/tests/fuzz/replay-%.o $(BUILD)/obj/tests/fuzz/%_fuzz.o $(BUILD)/obj/src/apps/train/ini_file.o $(TRAIN) $(CORE)
 	$(LINK) $(filter %/libfluentps.a,$^) -lgtest -lgtest_main $(LDLIBS_TRAIN) $(LDLIBS_CORE) -o $@
 FUZZ_SOURCES := $(wildcard src/text/*.cpp src/sync/*.cpp src/shard/*.cpp src/trace/*.cpp) src/apps/train/ini_file.cpp \
   $(addprefix src/train/,dataset.cpp idx_reader.cpp cifar_reader.cpp synthetic_images.cpp)
@@ -151,7 +183,7 @@ $(BUILD)/fuzz/obj/%.o: %.cpp
 $(BUILD)/fuzz/%: $(BUILD)/fuzz/obj/tests/fuzz/%_fuzz.o $(patsubst %.cpp,$(BUILD)/fuzz/obj/%.o,$(FUZZ_SOURCES))
 	$(SAY) link $@
 	$(Q)clang++ -fsanitize=fuzzer,address,undefined $^ $(ZLIB_LIBS) $(HDF5_LIBS) $(FMT_LIBS) -o $@
-$(BUILD)/bench/%: $(BUILD)/obj/bench/%.o $(CORE)
+$(OUT)/bench/%: $(BUILD)/obj/bench/%.o $(CORE)
 	$(LINK) -lbenchmark -lbenchmark_main $(LDLIBS_CORE) -o $@
 
 # --- Simulated clusters: the same sources as shared objects that SimGrid loads (docs/simulation.md) ---------------------
@@ -193,14 +225,15 @@ sim-study: sim programs ## measure large simulated clusters, and small ones besi
 demo: ## set up, train lenet on fashion-mnist with 2 servers and 4 workers, draw the picture
 	@$(MAKE) --no-print-directory deps
 	@$(MAKE) --no-print-directory programs
-	mpirun -np 6 $(BUILD)/bin/fluentps-train --config configs/quickstart.cfg
-	@run=$$(ls -td results/*/ | head -n 1); $(BUILD)/bin/fluentps-trace info "$$run" && $(PYTHON) analysis/plot_run.py "$$run"
+	mpirun -np 6 $(OUT)/bin/fluentps-train --config configs/quickstart.cfg
+	@run=$$(ls -td results/*/ | head -n 1); $(OUT)/bin/fluentps-trace info "$$run" && $(PYTHON) analysis/plot_run.py "$$run"
 
 check: ## set up, build everything, run all tests; ends with N passed, N failed, N skipped
 	@$(MAKE) --no-print-directory deps
 	@$(FIND_DEPS) --tests
 	@$(MAKE) --no-print-directory programs tests $(if $(shell command -v $(SMPICXX) 2>/dev/null),sim)
-	@$(PYTHON) tests/run_tests --build $(BUILD)
+	@$(if $(wildcard $(NVCC)),$(MAKE) --no-print-directory check-cuda-build,echo "skipped: the build with CUDA ($(NVCC) is not there; CUDA_HOME names the toolkit)")
+	@$(PYTHON) tests/run_tests --build $(OUT)
 
 SCALE ?= quick
 FIGURE_JOBS ?= 2
@@ -216,20 +249,24 @@ figures: ## the paper's figures and claims, on simulated clusters, into results/
 	$(PYTHON) analysis/figures.py all --results $(FIGURE_RUNS) --out results/figures --scale $(SCALE)
 	$(PYTHON) analysis/claims.py --figures results/figures --out results
 
-SOURCES = $(shell git ls-files '*.cpp' '*.hpp')
+check-cuda-build: ## build the programs with CUDA=1 NCCL=1 into build/cuda: compiled and linked, not run
+	@$(MAKE) --no-print-directory CUDA=1 NCCL=1 programs gpu-tests
+gpu-tests: $(if $(filter 1,$(CUDA)),$(OUT)/tests/gpu/harness)
+
+SOURCES = $(shell git ls-files '*.cpp' '*.hpp' '*.cu')
 LINT_FILES ?= $(shell git diff --name-only --diff-filter=d HEAD~1 -- 'src/*.cpp' 2>/dev/null)
 lint: ## clang-format on all sources, clang-tidy on the files changed last (LINT_FILES=...)
 	@for each in clang-format clang-tidy; do command -v $$each >/dev/null || { echo "missing: $$each (Debian package $$each)"; exit 2; }; done
 	clang-format --dry-run -Werror $(SOURCES)
-	$(if $(LINT_FILES),clang-tidy --quiet $(LINT_FILES) -- -std=c++20 -Iinclude -Isrc $(MPI_CFLAGS) $(HDF5_CFLAGS) $(TORCH_CFLAGS))
+	$(if $(LINT_FILES),clang-tidy --quiet $(LINT_FILES) -- -std=c++20 -Iinclude -Isrc $(MPI_CFLAGS) $(HDF5_CFLAGS) $(TORCH_CFLAGS) $(if $(wildcard $(NVCC)),$(GPU_CFLAGS)))
 format: ## apply clang-format
 	clang-format -i $(SOURCES)
 
-bench: $(BENCHES) $(BUILD)/bin/fluentps-bench ## build and run the benchmarks
+bench: $(BENCHES) $(OUT)/bin/fluentps-bench ## build and run the benchmarks
 	@for each in $(BENCHES); do "$$each" || exit 1; done
 
 SOAK_SECONDS ?= 600
-soak: $(BUILD)/bin/fluentps-train ## 8 ranks with random stragglers and model switches for ten minutes: memory must stay flat
+soak: $(OUT)/bin/fluentps-train ## 8 ranks with random stragglers and model switches for ten minutes: memory must stay flat
 	@$(PYTHON) tests/soak $(SOAK_SECONDS)
 
 SAN_TESTS := text sync shard net ps trace

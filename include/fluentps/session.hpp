@@ -20,6 +20,7 @@
 
 namespace fluentps {
 
+class Device;
 namespace trace {
 class WorkerTrace;
 }
@@ -57,6 +58,10 @@ struct SessionOptions {
   std::string wire = "fp32";       ///< fp32 | bf16 | fp16: how numbers travel; servers keep float32
   bool pslite_keys = false;        ///< move a 64-bit key with every float32, as the published PS-Lite baseline does
   std::string wait = "auto";       ///< auto | spin | yield | sleep
+  // GPUs
+  /// off | auto | direct | staged: shards lie on the servers' GPUs, buffers of workers may lie on theirs (docs/gpu.md).
+  std::string gpu_transfer = "off";
+  std::shared_ptr<Device> device;  ///< this rank's, instead of the CUDA device that it would open; may be null
   // Limits
   double stall_s = 30;  ///< report who waits for whom after so long without a message
   double abort_s = 60;  ///< end the run after so long without a message
@@ -110,6 +115,10 @@ class Session {
   std::string shard_table() const;
   /// The transport in use and why, e.g. "rma: put, get and flush work ...".
   std::string transport() const;
+  /// The way between GPUs and MPI, with what it carries; "" without GPUs.
+  std::string gpu_transfer() const;
+  /// This rank's GPU; null without.
+  Device* device() const;
 
   /// Collective. Workers run `body` and leave; servers serve until the last worker has left. Once per session.
   void run(const std::function<void(Worker&)>& body);

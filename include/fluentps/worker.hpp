@@ -20,9 +20,11 @@ struct Transfer {
   std::uint64_t delayed_total = 0;  ///< delayed pulls of all workers on all servers so far, as last heard
 };
 
-/// Made by Session; used by the one rank that owns it. Buffers are flat, all n parameters, float32, host memory; they
-/// belong to the caller and may be changed as soon as a call returns. Iterations are counted here: the k-th push is
-/// iteration k, from 0. Throws RunError (stall, lost server), UsageError (wrong length, push before initialize).
+/// Made by Session; used by the one rank that owns it. Buffers are flat, all n parameters, float32, in the host's
+/// memory or, where the session uses GPUs, in that of this rank's GPU: what is given has been computed when the call is
+/// made (synchronize the stream), what is got is there when it returns. They belong to the caller and may be changed as
+/// soon as a call returns. Iterations are counted here: the k-th push is iteration k, from 0. Throws RunError (stall,
+/// lost server), UsageError (wrong length, push before initialize).
 class Worker {
  public:
   virtual ~Worker() = default;

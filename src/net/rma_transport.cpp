@@ -18,11 +18,19 @@ class RmaTransport final : public Transport {
       : roles_(roles),
         layout_(layout),
         weights_(roles.job.get(), own_bytes(layout, roles), "weights"),
-        inbox_(roles.job.get(), roles.role == Role::kServer ? layout.inbox_elements() * kFloatBytes : 0, "inbox") {
+        inbox_(roles.job.get(), inbox_bytes(layout, roles), "inbox") {
     if (layout.keys && roles.role == Role::kWorker)
       keys_.resize(
           static_cast<std::size_t>(*std::max_element(layout.shard_elements.begin(), layout.shard_elements.end())));
   }
+
+  RmaTransport(const Roles& roles, const DataLayout& layout, Device& device)
+      : roles_(roles),
+        layout_(layout),
+        weights_on_device_(device_array<std::byte>(device, static_cast<std::size_t>(own_bytes(layout, roles)))),
+        inbox_on_device_(device_array<std::byte>(device, static_cast<std::size_t>(inbox_bytes(layout, roles)))),
+        weights_(roles.job.get(), weights_on_device_.span(), "weights"),
+        inbox_(roles.job.get(), inbox_on_device_.span(), "inbox") {}
 
   std::span<float> weights() override {
     const auto memory = weights_.memory();
@@ -82,6 +90,9 @@ class RmaTransport final : public Transport {
   static std::int64_t own_bytes(const DataLayout& layout, const Roles& roles) {
     return roles.role == Role::kServer ? layout.weights_elements(roles.index) * kFloatBytes : 0;
   }
+  static std::int64_t inbox_bytes(const DataLayout& layout, const Roles& roles) {
+    return roles.role == Role::kServer ? layout.inbox_elements() * kFloatBytes : 0;
+  }
   int rank(ServerIndex server) const { return roles_.rank_of_server.at(server.value); }
   std::int64_t slot_offset(WorkerIndex worker, std::uint32_t slot) const {
     return (std::int64_t{worker.value} * layout_.ring + slot) * layout_.slot_elements();
@@ -89,6 +100,8 @@ class RmaTransport final : public Transport {
 
   const Roles& roles_;
   DataLayout layout_;
+  DeviceArray<std::byte> weights_on_device_;  ///< empty where the windows are the host's
+  DeviceArray<std::byte> inbox_on_device_;
   Window weights_;
   Window inbox_;
   std::vector<std::uint64_t> keys_;  ///< what moves as keys; their values mean nothing here
@@ -98,6 +111,10 @@ class RmaTransport final : public Transport {
 
 std::unique_ptr<Transport> make_rma_transport(const Roles& roles, const DataLayout& layout) {
   return std::make_unique<RmaTransport>(roles, layout);
+}
+
+std::unique_ptr<Transport> make_rma_transport(const Roles& roles, const DataLayout& layout, Device& device) {
+  return std::make_unique<RmaTransport>(roles, layout, device);
 }
 
 }  // namespace fluentps

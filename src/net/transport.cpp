@@ -2,55 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-#include <condition_variable>
-#include <cstdio>
-#include <cstdlib>
-#include <mutex>
 #include <optional>
-#include <thread>
 
 #include "fluentps/error.hpp"
 #include "net/agree.hpp"
 #include "net/mpi_error.hpp"
+#include "net/watchdog.hpp"
 #include "net/window.hpp"
 
 namespace fluentps {
 namespace {
-
-[[maybe_unused]] constexpr std::chrono::seconds kSelfTestLimit{30};
-
-/// A put to a target that makes no progress never returns, and nothing but the end of the process ends it.
-class Watchdog {
- public:
-  explicit Watchdog(std::chrono::seconds limit) : thread_([this, limit] { watch(limit); }) {}
-  ~Watchdog() {
-    {
-      const std::lock_guard lock(mutex_);
-      done_ = true;
-    }
-    changed_.notify_one();
-    thread_.join();
-  }
-  Watchdog(const Watchdog&) = delete;
-  Watchdog& operator=(const Watchdog&) = delete;
-
- private:
-  void watch(std::chrono::seconds limit) {
-    std::unique_lock lock(mutex_);
-    if (changed_.wait_for(lock, limit, [this] { return done_; })) return;
-    fmt::print(stderr,
-               "fluentps: the self-test of one-sided communication has not ended after {} s; use --transport p2p\n",
-               limit.count());
-    std::fflush(stderr);
-    std::_Exit(kExitUsage);
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool done_ = false;
-  std::thread thread_;
-};
 
 /// One value from each worker in the server's window, read back by the worker: any rank that fails makes it unusable.
 void try_window(const Roles& roles) {
@@ -101,7 +62,7 @@ TransportChoice choose_transport(const Roles& roles, TransportKind wanted) {
   if (wanted == TransportKind::kP2p) return {TransportKind::kP2p, "as asked"};
   try {
 #ifndef FLUENTPS_SIMULATED
-    const Watchdog watchdog(kSelfTestLimit);
+    const Watchdog watchdog("the self-test of one-sided communication", "--transport p2p");
 #endif
     try_window(roles);
     return {TransportKind::kRma, "put, get and flush work between every worker and every server"};

@@ -12,6 +12,7 @@
 
 #include "net/message.hpp"
 #include "net/roles.hpp"
+#include "shard/device.hpp"
 
 namespace fluentps {
 
@@ -40,6 +41,9 @@ class Transport : public ServerData, public WorkerData {};
 
 /// Collective over roles.job. Windows are freed by the destructor, collectively.
 std::unique_ptr<Transport> make_rma_transport(const Roles& roles, const DataLayout& layout);
+/// The same with the servers' windows on `device`, which outlives the transport; what workers put and get may lie on
+/// theirs. weights() and received chunks are the device's memory.
+std::unique_ptr<Transport> make_rma_transport(const Roles& roles, const DataLayout& layout, Device& device);
 std::unique_ptr<Transport> make_p2p_transport(const Roles& roles, const DataLayout& layout);
 
 /// What `auto` found out, in one sentence for the log and the trace.

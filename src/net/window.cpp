@@ -34,7 +34,17 @@ Window::Window(MPI_Comm comm, std::int64_t bytes, const char* name) : bytes_(byt
   const auto misaligned = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(base_) % kAlignment);
   const std::int64_t shift = bytes > 0 && misaligned > 0 ? kAlignment - misaligned : 0;
   base_ += shift;
-  limits_ = gather(comm, bytes);
+  open(comm, shift);
+}
+
+Window::Window(MPI_Comm comm, std::span<std::byte> memory, const char* name)
+    : base_(memory.data()), bytes_(static_cast<std::int64_t>(memory.size())), name_(name) {
+  FLUENTPS_MPI(MPI_Win_create(base_, static_cast<MPI_Aint>(bytes_), 1, MPI_INFO_NULL, comm, &window_));
+  open(comm, 0);
+}
+
+void Window::open(MPI_Comm comm, std::int64_t shift) {
+  limits_ = gather(comm, bytes_);
   shifts_ = gather(comm, shift);
   FLUENTPS_MPI(MPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN));
   lock();

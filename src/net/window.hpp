@@ -1,8 +1,8 @@
 /// One-sided memory: the only place that calls MPI's RMA functions.
 ///
-/// A window is allocated, not created (created windows fail on some components and stall without a target inside MPI),
-/// lies in one lock_all epoch for its whole life, begins on a cache line, and checks its bounds itself: MPI lets a put
-/// past the end through.
+/// A window on the host is allocated, not created (created windows fail on some components and stall without a target
+/// inside MPI), lies in one lock_all epoch for its whole life, begins on a cache line, and checks its bounds itself:
+/// MPI lets a put past the end through.
 #pragma once
 
 #include <mpi.h>
@@ -24,6 +24,8 @@ class Window {
  public:
   /// Collective over `comm`, which has at least two ranks. `bytes` is what this rank exposes, 0 for none.
   Window(MPI_Comm comm, std::int64_t bytes, const char* name);
+  /// The same over memory that is there already and outlives the window, such as a device's; may be empty.
+  Window(MPI_Comm comm, std::span<std::byte> memory, const char* name);
   /// Collective, unless an exception unwinds.
   ~Window();
   Window(const Window&) = delete;
@@ -44,6 +46,7 @@ class Window {
   void sync();
 
  private:
+  void open(MPI_Comm comm, std::int64_t shift);
   void lock();
   void unlock();
   void require_inside(int target, std::int64_t offset, std::size_t bytes, const char* what) const;

@@ -7,8 +7,10 @@
 #include <optional>
 
 #include "fluentps/error.hpp"
+#include "gpu/open_device.hpp"
 #include "net/agree.hpp"
 #include "net/control_channel.hpp"
+#include "net/gpu_preflight.hpp"
 #include "net/mpi_clock.hpp"
 #include "net/mpi_error.hpp"
 #include "net/preflight.hpp"
@@ -28,6 +30,7 @@ struct Session::Impl {
   Impl(MPI_Comm parent, const SessionOptions& given);
 
   void start();
+  void open_gpu();
   void set_up_data_plane();
   void set_up_trace();
   void make_server();
@@ -45,6 +48,8 @@ struct Session::Impl {
   DataLayout layout;
   std::string run_dir;
   std::optional<Manifest> resumed;
+  std::shared_ptr<Device> device;  ///< null: no GPUs
+  GpuChoice gpu;
   std::string checkpoint_root;  ///< empty: none can be written
   std::unique_ptr<Transport> transport;
   std::unique_ptr<ControlChannel> channel;
@@ -89,10 +94,24 @@ void Session::Impl::start() {
   });
 }
 
+/// One GPU for each rank, by its number in its node.
+void Session::Impl::open_gpu() {
+  if (parsed.gpu_transfer == GpuTransfer::kOff) return;
+  device = options.device;
+  if (!device) check_gpus(roles, look_at_gpus(roles.node.rank()));
+  agree(roles.job.get(), [&] {
+    if (!device) device = open_device(roles.node.rank());
+  });
+  gpu = choose_gpu_transfer(roles, choice.kind, parsed.gpu_transfer, *device);
+}
+
 void Session::Impl::set_up_data_plane() {
   layout = make_layout(options, parsed, *map, roles.worker_count());
   choice = choose_transport(roles, parsed.transport);
-  if (choice.kind == TransportKind::kRma) {
+  open_gpu();
+  if (gpu.kind == GpuTransfer::kDirect) {
+    transport = make_rma_transport(roles, layout, *device);
+  } else if (choice.kind == TransportKind::kRma) {
     check_window_memory(roles, is_server() ? window_bytes(layout, roles.index) : 0);
     transport = make_rma_transport(roles, layout);
   } else {
@@ -108,7 +127,7 @@ void Session::Impl::set_up_trace() {
   writer.path = run_dir + "/" + trace::rank_file_name(roles.job.rank());
   writer.flush_ns = static_cast<std::int64_t>(options.trace_flush_s * 1e9);
   writer.clock_offset_ns = clock.offset_ns();
-  writer.attributes = trace_attributes(options, roles, *map, *plan, choice);
+  writer.attributes = trace_attributes(options, roles, *map, *plan, choice, gpu);
   writer.attributes.emplace_back("first_iteration", std::to_string(resumed ? resumed->iteration : 0));
   if (is_server())
     server_trace = std::make_unique<trace::ServerTrace>(writer);
@@ -122,6 +141,8 @@ void Session::Impl::make_server() {
   settings.chunk_elements = chunk_elements(options, parsed, *map);
   settings.shard_elements = map->shard_size(settings.index);
   settings.wire = parsed.wire;
+  settings.device = device.get();
+  settings.direct = gpu.kind == GpuTransfer::kDirect;
   settings.ring = options.ring;
   settings.inline_data = travels_inline(options, *map, settings.index);
   settings.schedules = parsed.central && roles.index == 0;
@@ -151,6 +172,8 @@ void Session::Impl::make_worker() {
   settings.workers = roles.worker_count();
   settings.chunk_elements = chunk_elements(options, parsed, *map);
   settings.wire = parsed.wire;
+  settings.device = device.get();
+  settings.direct = gpu.kind == GpuTransfer::kDirect;
   settings.ring = options.ring;
   for (std::uint32_t m = 0; m < roles.server_count(); ++m)
     settings.inline_data.push_back(travels_inline(options, *map, ServerIndex{m}));
@@ -177,7 +200,13 @@ std::string Session::preflight(MPI_Comm parent, const SessionOptions& options) {
   const auto facts = look_at_node(impl.roles, exposes ? window_bytes(layout, impl.roles.index) : 0);
   agree(impl.roles.job.get(),
         [&] { require_room(facts, impl.roles.hosts[static_cast<std::size_t>(impl.roles.job.rank())]); });
-  const auto table = preflight_table(impl.roles, facts);
+  impl.choice = choice;
+  impl.open_gpu();
+  auto table = preflight_table(impl.roles, facts);
+  if (impl.device) {
+    if (!options.device) table += gpu_table(impl.roles, look_at_gpus(impl.roles.node.rank()));
+    table += fmt::format("GPU transfer {}\n", impl.gpu.to_text());
+  }
   if (impl.roles.job.rank() != 0) return "";
   return fmt::format("{} servers, {} workers, {} parameters, sync {}\n{}transport {}: {}\n{}preflight passed\n",
                      impl.roles.server_count(), impl.roles.worker_count(), impl.map->size(), impl.plan->canonical(),
@@ -207,6 +236,9 @@ trace::WorkerTrace* Session::worker_trace() { return impl_->worker_trace.get(); 
 std::string Session::transport() const {
   return fmt::format("{}: {}", to_string(impl_->choice.kind), impl_->choice.reason);
 }
+
+std::string Session::gpu_transfer() const { return impl_->device ? impl_->gpu.to_text() : ""; }
+Device* Session::device() const { return impl_->device.get(); }
 
 void Session::run(const std::function<void(Worker&)>& body) {
   try {

@@ -7,8 +7,10 @@
 #include <sstream>
 
 #include "fluentps/error.hpp"
+#include "gpu/open_device.hpp"
 #include "net/agree.hpp"
 #include "net/mpi_error.hpp"
+#include "net/simulated.hpp"
 #include "trace/provenance.hpp"
 #include "trace/run_dir.hpp"
 
@@ -73,6 +75,14 @@ ParsedOptions parse(const SessionOptions& options) {
     throw UsageError("--pslite-keys needs one-sided windows; use --transport rma");
   if (options.pslite_keys && options.wire != "fp32")
     throw UsageError(fmt::format("--pslite-keys goes with --wire fp32 only, found {}", options.wire));
+  const auto gpu_transfer = parse_gpu_transfer(options.gpu_transfer);
+  if (gpu_transfer != GpuTransfer::kOff) {
+    if (!options.device) require_cuda_build();
+    if (kSimulated) throw UsageError("--gpu-transfer has no meaning on a simulated cluster; leave it off");
+    if (options.pslite_keys) throw UsageError("--pslite-keys moves host memory only; use --gpu-transfer off");
+    if (gpu_transfer == GpuTransfer::kDirect && options.transport == "p2p")
+      throw UsageError("--gpu-transfer direct needs one-sided windows; use --transport auto or rma");
+  }
   return {.placement = parse_placement(options.placement),
           .slicing = parse_slicing(options.slicing),
           .release = parse_release(options.release),
@@ -80,6 +90,7 @@ ParsedOptions parse(const SessionOptions& options) {
           .transport = parse_transport(options.transport),
           .wait = parse_wait_policy(options.wait),
           .wire = parse_wire_format(options.wire),
+          .gpu_transfer = gpu_transfer,
           .central = parse_choice(options.coordination, "coordination", "per-server", "central"),
           .coin_per_server = parse_choice(options.coin, "coin", "shared", "per-server")};
 }
@@ -88,9 +99,10 @@ std::string to_text(const SessionOptions& o) {
   return fmt::format(
              "servers = {}\nplacement = {}\nslicing = {}\nsync = {}\nrelease = {}\ncoordination = {}\ncoin = {}\n"
              "staleness-scale = {}\nfastest = {}\njoin = {}\nseed = {}\ntransport = {}\nchunk-kib = {}\nring = {}\n"
-             "wire = {}\npslite-keys = {}\nout = {}\n",
+             "wire = {}\npslite-keys = {}\nout = {}\ngpu-transfer = {}\n",
              o.servers, o.placement, o.slicing, o.sync, o.release, o.coordination, o.coin, o.staleness_scale,
-             o.only_fastest, o.join, o.seed, o.transport, o.chunk_kib, o.ring, o.wire, o.pslite_keys, o.out) +
+             o.only_fastest, o.join, o.seed, o.transport, o.chunk_kib, o.ring, o.wire, o.pslite_keys, o.out,
+             o.gpu_transfer) +
          fmt::format("checkpoint-dir = {}\nresume = {}\noptimizer-at = {}\n", o.checkpoint_dir, o.resume,
                      o.server_optimizer ? "server" : "worker");
 }
@@ -144,7 +156,7 @@ std::int64_t window_bytes(const DataLayout& layout, std::uint32_t server) {
 }
 
 bool travels_inline(const SessionOptions& options, const ShardMap& map, ServerIndex server) {
-  return !options.pslite_keys && options.wire == "fp32" &&
+  return !options.pslite_keys && options.wire == "fp32" && options.gpu_transfer == "off" &&
          map.shard_size(server) * kFloatBytes <= static_cast<std::int64_t>(kMaxInlineBytes);
 }
 
@@ -161,7 +173,7 @@ ControllerOptions controller_options(const SessionOptions& options, const Parsed
 }
 
 trace::Attributes trace_attributes(const SessionOptions& options, const Roles& roles, const ShardMap& map,
-                                   const SyncPlan& plan, const TransportChoice& choice) {
+                                   const SyncPlan& plan, const TransportChoice& choice, const GpuChoice& gpu) {
   auto attributes = trace::provenance();
   const auto add = [&](const char* name, std::string value) { attributes.emplace_back(name, std::move(value)); };
   add("role", std::string(to_string(roles.role)));
@@ -185,6 +197,13 @@ trace::Attributes trace_attributes(const SessionOptions& options, const Roles& r
   add("seed", std::to_string(options.seed));
   add("transport", std::string(to_string(choice.kind)));
   add("transport_reason", choice.reason);
+  add("gpu_transfer", std::string(to_string(gpu.kind)));
+  if (gpu.kind != GpuTransfer::kOff) {
+    add("gpu_transfer_reason", gpu.reason);
+    add("gpu", gpu.device);
+    add("gpu_to_gb_s", fmt::format("{:.3f}", gpu.to_gpu_gb_s));
+    add("gpu_from_gb_s", fmt::format("{:.3f}", gpu.from_gpu_gb_s));
+  }
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> library{};
   int length = 0;
   FLUENTPS_MPI(MPI_Get_library_version(library.data(), &length));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fluentps/session.hpp"
+#include "net/gpu_transfer.hpp"
 #include "net/roles.hpp"
 #include "net/transport.hpp"
 #include "net/waiter.hpp"
@@ -26,6 +27,7 @@ struct ParsedOptions {
   TransportKind transport = TransportKind::kAuto;
   WaitPolicy wait = WaitPolicy::kAuto;
   WireFormat wire = WireFormat::kFp32;
+  GpuTransfer gpu_transfer = GpuTransfer::kOff;
   bool central = false;
   bool coin_per_server = false;
 };
@@ -55,7 +57,7 @@ ControllerOptions controller_options(const SessionOptions& options, const Parsed
 
 /// Provenance of this rank's trace file.
 trace::Attributes trace_attributes(const SessionOptions& options, const Roles& roles, const ShardMap& map,
-                                   const SyncPlan& plan, const TransportChoice& choice);
+                                   const SyncPlan& plan, const TransportChoice& choice, const GpuChoice& gpu);
 
 /// Blocking transfers of any length, cut below INT_MAX.
 void send_floats(std::span<const float> values, int rank, int tag, MPI_Comm comm);

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "fluentps/error.hpp"
 #include "net/simulated.hpp"
@@ -84,7 +85,7 @@ void WorkerClient::push_pull(std::span<const float> update, std::span<float> wei
   require_ready(weights.size(), "push_pull");
   transfer_ = {};
   for (auto& lane : lanes_) lane.pulled = lane.granted = false;
-  into_ = weights;
+  aim(weights);
   send_update(update, MessageKind::kPush, kWantPull);
   ++next_iteration_;
   await_pull(weights);
@@ -113,9 +114,52 @@ void WorkerClient::request_stop() {
   if (!std::exchange(stop_requested_, true)) port_.send(0, {.kind = MessageKind::kStop});
 }
 
+/// Whether this buffer lies where neither the data plane nor the host reads or writes it.
+bool WorkerClient::passes_host(const float* buffer) const {
+  if (options_.device == nullptr || !options_.device->owns(buffer)) return false;
+  return !options_.direct || options_.wire != WireFormat::kFp32;
+}
+
+/// In the order in which chunks are sent: all first chunks, then all second ones.
+std::unique_ptr<HostMirror> WorkerClient::make_mirror() const {
+  std::vector<MirrorPiece> order;
+  const auto most = std::max_element(lanes_.begin(), lanes_.end(), [](const Lane& a, const Lane& b) {
+                      return a.chunks < b.chunks;
+                    })->chunks;
+  for (std::uint32_t chunk = 0; chunk < most; ++chunk)
+    for (std::uint32_t k = 0; k < map_.servers(); ++k) {
+      if (chunk >= lanes_[visit(k).value].chunks) continue;
+      const auto first = static_cast<std::int64_t>(chunk) * options_.chunk_elements;
+      const auto count = std::min(options_.chunk_elements, map_.shard_size(visit(k)) - first);
+      for (const auto& piece : map_.pieces(visit(k), first, count)) order.push_back({piece.offset, piece.count});
+    }
+  return std::make_unique<HostMirror>(*options_.device, map_.size(), order);
+}
+
+/// What the data plane can read: `values`, or their copy on the host, which is under way.
+std::span<const float> WorkerClient::source(std::span<const float> values) {
+  mirrors_update_ = passes_host(values.data());
+  if (!mirrors_update_) return values;
+  if (!update_mirror_) update_mirror_ = make_mirror();
+  update_mirror_->start_reading(values);
+  return update_mirror_->host();
+}
+
+/// Where the weights of the next pull are to lie.
+void WorkerClient::aim(std::span<float> weights) {
+  if (!passes_host(weights.data())) {
+    into_ = weights;
+    return;
+  }
+  if (!weights_mirror_) weights_mirror_ = make_mirror();
+  into_ = weights_mirror_->host();
+  target_ = weights;
+}
+
 /// Chunks go to all servers in turn, so that their transfers and the servers' work overlap.
-void WorkerClient::send_update(std::span<const float> values, MessageKind kind, std::uint16_t last_flags) {
+void WorkerClient::send_update(std::span<const float> update, MessageKind kind, std::uint16_t last_flags) {
   const auto begin_ns = clock_.now_ns();
+  const auto values = source(update);
   for (auto& lane : lanes_) {
     lane.next_chunk = 0;
     lane.acked = false;
@@ -157,6 +201,7 @@ void WorkerClient::put_chunk(ServerIndex server, std::span<const float> values) 
   }
   std::int64_t at = 0;
   for (const auto& piece : map_.pieces(server, first, count)) {
+    if (mirrors_update_) update_mirror_->await(piece.offset, piece.count);
     data_.put(server, lane.next_slot, at,
               values.subspan(static_cast<std::size_t>(piece.offset), static_cast<std::size_t>(piece.count)));
     at += piece.count;
@@ -168,8 +213,10 @@ void WorkerClient::put_packed(ServerIndex server, std::span<const float> values,
                               std::int64_t count) {
   auto& lane = lanes_[server.value];
   gathered_.clear();
-  for (const auto& piece : map_.pieces(server, first, count))
+  for (const auto& piece : map_.pieces(server, first, count)) {
+    if (mirrors_update_) update_mirror_->await(piece.offset, piece.count);
     gathered_.insert(gathered_.end(), values.begin() + piece.offset, values.begin() + piece.offset + piece.count);
+  }
   const auto packed =
       std::span(lane.packed)
           .subspan(static_cast<std::size_t>(first / 2), static_cast<std::size_t>(wire_places(options_.wire, count)));
@@ -238,7 +285,7 @@ void WorkerClient::ask_scheduler() {
 /// is a transfer waited for: with a wait at each answer, all workers would read the server that advances first
 /// together, then the second, each time at the speed of one server's link.
 void WorkerClient::await_pull(std::span<float> weights) {
-  into_ = weights;
+  aim(weights);
   transfer_.staleness = 0;
   transfer_.delayed_total = 0;
   const auto begin_ns = clock_.now_ns();
@@ -249,6 +296,7 @@ void WorkerClient::await_pull(std::span<float> weights) {
   const auto answered_ns = clock_.now_ns();
   for (std::uint32_t k = 0; k < map_.servers(); ++k)
     if (lanes_[visit(k).value].reading) finish_lane(visit(k));
+  if (!target_.empty()) weights_mirror_->finish();
   transfer_.wait_ns += answered_ns - begin_ns;
   transfer_.pull_ns += clock_.now_ns() - answered_ns;
   transfer_.bytes += moved_bytes(weights.size(), true);
@@ -256,7 +304,7 @@ void WorkerClient::await_pull(std::span<float> weights) {
     transfer_.staleness = std::max(transfer_.staleness, next_iteration_ - 1 - lane.v);
     transfer_.delayed_total += lane.delayed_total;
   }
-  into_ = {};
+  into_ = target_ = {};
 }
 
 /// Starts the gets of all servers that have answered. A server that wants to hear of their end may hold others back
@@ -287,6 +335,8 @@ void WorkerClient::finish_lane(ServerIndex server) {
   auto& lane = lanes_[server.value];
   if (!lane.read_inline) data_.complete_gets(server);
   if (!lane.read_inline && options_.wire != WireFormat::kFp32) scatter_packed(server);
+  if (!target_.empty())
+    for (const auto& slice : map_.slices(server)) weights_mirror_->start_writing(target_, slice.offset, slice.count);
   if (lane.ack_wanted) port_.send(server.value, {.kind = MessageKind::kPullDone, .iteration = next_iteration_ - 1});
   lane.reading = false;
   lane.pulled = true;

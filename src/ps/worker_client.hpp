@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "fluentps/clock.hpp"
 #include "fluentps/worker.hpp"
 #include "net/message.hpp"
+#include "shard/host_mirror.hpp"
 #include "shard/shard_map.hpp"
 #include "shard/wire_format.hpp"
 #include "trace/checkpoint_file.hpp"
@@ -24,6 +26,8 @@ struct WorkerOptions {
   std::uint32_t ring = 4;
   std::vector<bool> inline_data;  ///< by server: its shard travels inside the control messages
   WireFormat wire = WireFormat::kFp32;
+  Device* device = nullptr;           ///< buffers given may lie on it; outlives the client; null: all lie on the host
+  bool direct = false;                ///< the data plane moves the device's memory itself (fp32 only; else by the host)
   bool keys = false;                  ///< 64-bit keys move with the values; counted in the bytes
   bool central = false;               ///< ask the scheduler on server 0 between push and pull
   Iteration first_iteration = 0;      ///< more than 0 in a resumed run: the servers have their weights already
@@ -82,12 +86,16 @@ class WorkerClient final : public Worker {
   };
 
   void require_ready(std::size_t size, const char* call) const;
-  void send_update(std::span<const float> values, MessageKind kind, std::uint16_t last_flags);
+  void send_update(std::span<const float> update, MessageKind kind, std::uint16_t last_flags);
   bool send_round(std::span<const float> values, MessageKind kind, std::uint16_t last_flags);
   void put_chunk(ServerIndex server, std::span<const float> values);
   void put_packed(ServerIndex server, std::span<const float> values, std::int64_t first, std::int64_t count);
   void scatter_packed(ServerIndex server);
   void announce_chunk(ServerIndex server, MessageKind kind, std::uint16_t last_flags, std::span<const float> values);
+  bool passes_host(const float* buffer) const;
+  std::span<const float> source(std::span<const float> values);
+  void aim(std::span<float> weights);
+  std::unique_ptr<HostMirror> make_mirror() const;
   void request_pull();
   void ask_scheduler();
   void await_pull(std::span<float> weights);
@@ -109,8 +117,11 @@ class WorkerClient final : public Worker {
   Clock& clock_;
   trace::WorkerTrace* trace_;
   std::vector<Lane> lanes_;
-  std::vector<float> gathered_;  ///< an inline chunk whose pieces are scattered
-  std::span<float> into_;        ///< of the pull under way
+  std::vector<float> gathered_;                                 ///< an inline chunk whose pieces are scattered
+  std::span<float> into_;                                       ///< of the pull under way
+  std::unique_ptr<HostMirror> update_mirror_, weights_mirror_;  ///< of buffers on a device, made when first used
+  bool mirrors_update_ = false;                                 ///< the push under way is of update_mirror_
+  std::span<float> target_;                                     ///< on the device, where into_ is weights_mirror_
   Iteration next_iteration_;
   Iteration stop_at_ = kNever;
   bool stop_requested_ = false;

@@ -35,6 +35,7 @@ po::options_description bench_options(BenchConfig& c, std::string& sizes, std::u
       ("ring", po::value(&s.ring)->default_value(s.ring), "chunks in flight per worker and server")
       ("wait", po::value(&s.wait)->default_value(s.wait), "auto, spin, yield or sleep")
       ("wire", po::value(&s.wire)->default_value(s.wire), "fp32, bf16 or fp16")
+      ("gpu-transfer", po::value(&s.gpu_transfer)->default_value(s.gpu_transfer), "off, auto, direct or staged; needs make CUDA=1")
       ("references", po::value(&c.references)->default_value(c.references), "measure memcpy, put, get, send, allreduce too")
       ("trace", po::value(&s.out)->default_value(s.out), "folder for traces of the measured runs; empty: no trace")
       ("out", po::value(&c.out)->default_value(c.out), "write OUT.csv and OUT.h5, a row per size; empty: neither");

@@ -105,6 +105,9 @@ po::options_description transport_options(SessionOptions& s) {
       "chunk-kib", field(s.chunk_kib), "of one transfer; smaller overlaps more, larger costs fewer messages")(
       "ring", field(s.ring), "chunks in flight per worker and server; a server holds workers x ring chunks")(
       "wire", field(s.wire), "how numbers travel: fp32, bf16, fp16 (half the bytes); servers keep float32")(
+      "gpu-transfer", field(s.gpu_transfer),
+      "off; or shards on the servers' GPUs, a GPU a rank: direct (MPI moves device memory), staged (through the host), "
+      "auto (direct where a self-test passes); needs make CUDA=1 (docs/gpu.md)")(
       "wait", field(s.wait), "auto, spin (lowest latency), yield, sleep (gives the core away)")(
       "stall-s", field(s.stall_s), "report who waits for whom after so long without a message")(
       "abort-s", field(s.abort_s), "end the run after so long without a message");

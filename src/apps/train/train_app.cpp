@@ -164,6 +164,7 @@ class Run {
     fmt::print("fluentps: {} servers, {} workers, sync {}, release {}\n{}\n{}transport {}\n", session_->servers(),
                session_->workers(), config_.session.sync, config_.session.release, problem_->description(),
                session_->shard_table(), session_->transport());
+    if (const auto gpu = session_->gpu_transfer(); !gpu.empty()) fmt::print("GPU transfer {}\n", gpu);
     std::fflush(stdout);
   }
 
