@@ -30,11 +30,20 @@ struct SessionOptions {
   // Roles
   std::uint32_t servers = 1;         ///< ranks that become servers; FLUENTPS_ROLE=server|worker of a rank wins
   std::string placement = "spread";  ///< spread | first | last
+  /// none | node | size=K. node: the workers of a node are a local group; their updates are added up on the first of
+  /// them, which pushes and pulls for all, and the weights are broadcast. size=K: groups of K, the last of a node may
+  /// be smaller. The servers' clocks, and the counts in `sync`, then count groups; an update still weighs 1/N, N
+  /// workers. The members of a group call initialize, push, pull and push_pull together, and leave after the same
+  /// iteration; set_lr of the first one counts. docs/transports.md
+  std::string local_group = "none";
   // Parameters
   std::vector<TensorSpec> tensors;  ///< the same on all workers; servers may leave it empty
   /// Instead of `tensors`: called once on every worker when the roles are known, to load data and make the model. What
   /// it throws on any rank ends all ranks alike, before anything is written.
   std::function<std::vector<TensorSpec>(WorkerIndex index, std::uint32_t workers)> prepare;
+  /// With local groups called on every worker after `prepare`, where set: how many iterations it will have made at the
+  /// end. Members of a group that differ are refused at the start, not when the first one leaves.
+  std::function<Iteration()> iterations;
   std::string slicing = "eps";  ///< eps | tensor | range
   /// What else must be the same on all ranks, `name = value` lines; a rank that differs ends all before the start.
   std::string configuration;
@@ -106,8 +115,9 @@ class Session {
   std::uint32_t index() const;
   std::uint32_t servers() const;
   std::uint32_t workers() const;
-  MPI_Comm job() const;  ///< all ranks; owned by the session
-  MPI_Comm own() const;  ///< the servers' or the workers' communicator
+  std::uint32_t groups() const;  ///< local groups of workers; without them workers()
+  MPI_Comm job() const;          ///< all ranks; owned by the session
+  MPI_Comm own() const;          ///< the servers' or the workers' communicator
   Clock& clock();
   /// "worker 3 (rank 5 on node7)"
   std::string name() const;

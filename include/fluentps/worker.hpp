@@ -12,9 +12,9 @@ namespace fluentps {
 /// Where the time of the last push and pull went, and what came of it.
 struct Transfer {
   std::int64_t push_ns = 0;   ///< from the start of the push until all chunks are at the servers (waits for slots too)
-  std::int64_t wait_ns = 0;   ///< waiting for the servers' answers
+  std::int64_t wait_ns = 0;   ///< waiting for the servers' answers, and for the members of the local group
   std::int64_t pull_ns = 0;   ///< moving weights
-  std::uint64_t bytes = 0;    ///< payload pushed and pulled
+  std::uint64_t bytes = 0;    ///< payload pushed and pulled; in a local group on its first member, 0 on the others
   Iteration staleness = 0;    ///< largest i - V over the servers at the answer, 0 or more
   std::uint32_t delayed = 0;  ///< servers that delayed the pull
   std::uint64_t delayed_total = 0;  ///< delayed pulls of all workers on all servers so far, as last heard
@@ -24,7 +24,8 @@ struct Transfer {
 /// memory or, where the session uses GPUs, in that of this rank's GPU: what is given has been computed when the call is
 /// made (synchronize the stream), what is got is there when it returns. They belong to the caller and may be changed as
 /// soon as a call returns. Iterations are counted here: the k-th push is iteration k, from 0. Throws RunError (stall,
-/// lost server), UsageError (wrong length, push before initialize).
+/// lost server), UsageError (wrong length, push before initialize). In a local group (SessionOptions::local_group)
+/// every call but set_lr and request_stop is the group's: it returns when all members have made it.
 class Worker {
  public:
   virtual ~Worker() = default;

@@ -30,6 +30,12 @@ std::string_view to_string(MessageKind kind) {
       return "checkpointed";
     case MessageKind::kStop:
       return "stop";
+    case MessageKind::kMeet:
+      return "meet";
+    case MessageKind::kMet:
+      return "met";
+    case MessageKind::kPulled:
+      return "pulled";
   }
   return "unknown message";
 }

@@ -2,6 +2,7 @@
 ///
 ///   worker -> server   kInit kPush kPull kPullDone kLeave kAsk kCheckpoint kStop
 ///   server -> worker   kCredit kGrant kAck kGo kCheckpointed
+///   in a local group   kMeet (member -> leader)   kMet kPulled (leader -> member)
 #pragma once
 
 #include <cstddef>
@@ -27,7 +28,10 @@ enum class MessageKind : std::uint16_t {
   kGo,            ///< central coordination: go on
   kCheckpoint,    ///< every worker has pushed all before `iteration` and waits: write the shard
   kCheckpointed,  ///< it is written: `v` bytes with the checksum `version`
-  kStop           ///< to server 0: find the iteration before which all workers can stop
+  kStop,          ///< to server 0: find the iteration before which all workers can stop
+  kMeet,          ///< this member is at `iteration` and about to do what `slot` names (ps/group_worker.cpp)
+  kMet,           ///< all members are, and about to do the same
+  kPulled         ///< the leader has the weights, its payload tells of the pull; the broadcast follows
 };
 std::string_view to_string(MessageKind kind);
 
@@ -37,7 +41,7 @@ enum MessageFlag : std::uint16_t {
   kAckWanted = 4,   ///< kGrant: answer with kPullDone
   kDelayed = 8,     ///< kGrant: it was a delayed pull
   kWantAck = 16,    ///< kPush, last chunk: answer with kAck once it is applied
-  kStopWanted = 32  ///< kGrant: this server has been told to stop; its workers ask server 0 when
+  kStopWanted = 32  ///< kGrant, kMeet: this rank has been told to stop; its workers ask server 0 when
 };
 
 struct Header {

@@ -125,6 +125,10 @@ void Server::idle_check(std::int64_t now_ns) {
   std::fputs(text.c_str(), stderr);
 }
 
+std::string Server::name_of(WorkerIndex worker) const {
+  return options_.worker_names.empty() ? fmt::format("worker {}", worker.value) : options_.worker_names[worker.value];
+}
+
 std::string Server::describe_state() const {
   constexpr std::size_t kListed = 16;
   const auto& state = controller_.state();
@@ -135,14 +139,14 @@ std::string Server::describe_state() const {
   for (std::uint32_t w = 0; w < state.workers(); ++w) {
     if (!state.active(WorkerIndex{w}) || state.progress(WorkerIndex{w}) > v) continue;
     if (++behind <= kListed)
-      text +=
-          fmt::format("  waited for: worker {}, which has pushed {} iterations\n", w, state.progress(WorkerIndex{w}));
+      text += fmt::format("  waited for: {}, which has pushed {} iterations\n", name_of(WorkerIndex{w}),
+                          state.progress(WorkerIndex{w}));
   }
   if (behind > kListed) text += fmt::format("  ... and {} more\n", behind - kListed);
   std::size_t listed = 0;
   for (const auto& each : controller_.waiting())
     if (++listed <= kListed)
-      text += fmt::format("  waiting: worker {} for its pull of iteration {} (asked at V={})\n", each.worker.value,
+      text += fmt::format("  waiting: {} for its pull of iteration {} (asked at V={})\n", name_of(each.worker),
                           each.iteration, each.v_request);
   if (!initialized_) text += "  the initial weights have not arrived: worker 0 sends them with initialize()\n";
   return text;

@@ -35,9 +35,10 @@ std::string_view to_string(StalenessScale scale);
 
 struct ServerOptions {
   ServerIndex index;
-  std::int64_t chunk_elements = 0;   ///< float32 in one slot
-  std::uint32_t ring = 4;            ///< slots per worker
-  std::int64_t shard_elements = -1;  ///< float32 of this shard; -1: as many as the data plane exposes
+  std::vector<std::string> worker_names;  ///< of local groups, for messages; empty: "worker 0" and so on
+  std::int64_t chunk_elements = 0;        ///< float32 in one slot
+  std::uint32_t ring = 4;                 ///< slots per worker
+  std::int64_t shard_elements = -1;       ///< float32 of this shard; -1: as many as the data plane exposes
   WireFormat wire = WireFormat::kFp32;
   bool inline_data = false;  ///< the shard travels inside the control messages; not with a device
   Device* device = nullptr;  ///< where the shard lies, outlives the server; null: in the host's memory
@@ -91,6 +92,7 @@ class Server {
   const Controller& controller() const { return controller_; }
   /// Who waits for whom: V, progress and waiting pulls, for the stall report.
   std::string describe_state() const;
+  std::string name_of(WorkerIndex worker) const;
 
  private:
   /// A message that cannot be processed yet waits here, and everything of its worker behind it.

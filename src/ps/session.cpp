@@ -11,12 +11,15 @@
 #include "net/agree.hpp"
 #include "net/control_channel.hpp"
 #include "net/gpu_preflight.hpp"
+#include "net/groups.hpp"
+#include "net/local_group.hpp"
 #include "net/mpi_clock.hpp"
 #include "net/mpi_error.hpp"
 #include "net/preflight.hpp"
 #include "net/roles.hpp"
 #include "net/transport.hpp"
 #include "ps/checkpoint.hpp"
+#include "ps/group_worker.hpp"
 #include "ps/server.hpp"
 #include "ps/session_setup.hpp"
 #include "ps/worker_client.hpp"
@@ -31,14 +34,26 @@ struct Session::Impl {
 
   void start();
   void open_gpu();
+  void set_up_groups();
+  void choose();
   void set_up_data_plane();
   void set_up_trace();
   void make_server();
   void make_worker();
+  void make_client();
+  void make_group_worker();
+  void leave();
   bool is_server() const { return roles.role == Role::kServer; }
+  /// Without local groups all ranks, else servers and leaders: who pushes, pulls and serves.
+  const Roles& parties() const { return grouped() ? leaders : roles; }
+  bool grouped() const { return !group_of_worker.empty(); }
+  bool exchanges() const { return static_cast<bool>(parties().job); }
 
   SessionOptions options;
   Roles roles;
+  std::vector<std::uint32_t> group_of_worker;  ///< empty without local groups
+  Roles leaders;
+  Comm group_comm;  ///< of a worker in a local group, until the group is made
   MpiClock clock;
   ParsedOptions parsed;
   std::vector<TensorSpec> tensors;
@@ -56,7 +71,10 @@ struct Session::Impl {
   std::unique_ptr<trace::ServerTrace> server_trace;
   std::unique_ptr<trace::WorkerTrace> worker_trace;
   std::unique_ptr<Server> server;
-  std::unique_ptr<WorkerClient> worker;
+  std::unique_ptr<WorkerClient> client;  ///< null on servers, and on members of a local group that do not lead it
+  std::unique_ptr<LocalGroup> group;
+  std::unique_ptr<GroupWorker> group_worker;
+  Worker* worker = nullptr;
 };
 
 Session::Impl::Impl(MPI_Comm parent, const SessionOptions& given) : options(given) {
@@ -68,9 +86,10 @@ Session::Impl::Impl(MPI_Comm parent, const SessionOptions& given) : options(give
     agree(roles.job.get(), [&] {
       if (!is_server()) options.tensors = given.prepare(WorkerIndex{roles.index}, roles.worker_count());
     });
+  if (parsed.group.local) set_up_groups();
   tensors = share_tensors(roles, options.tensors);
   map.emplace(tensors, roles.server_count(), parsed.slicing);
-  agree(roles.job.get(), [&] { plan.emplace(given.sync, roles.worker_count(), roles.server_count()); });
+  agree(roles.job.get(), [&] { plan.emplace(given.sync, parties().worker_count(), roles.server_count()); });
   agree(roles.job.get(), [&] {
     if (given.server_optimizer && given.server_optimizer->name == "lars") require_whole_tensors(tensors, *map);
   });
@@ -105,21 +124,43 @@ void Session::Impl::open_gpu() {
   gpu = choose_gpu_transfer(roles, choice.kind, parsed.gpu_transfer, *device);
 }
 
-void Session::Impl::set_up_data_plane() {
-  layout = make_layout(options, parsed, *map, roles.worker_count());
-  choice = choose_transport(roles, parsed.transport);
-  open_gpu();
-  if (gpu.kind == GpuTransfer::kDirect) {
-    transport = make_rma_transport(roles, layout, *device);
-  } else if (choice.kind == TransportKind::kRma) {
-    check_window_memory(roles, is_server() ? window_bytes(layout, roles.index) : 0);
-    transport = make_rma_transport(roles, layout);
-  } else {
-    transport = make_p2p_transport(roles, layout);
+void Session::Impl::set_up_groups() {
+  group_of_worker = assign_groups(node_of_worker(roles), parsed.group);
+  leaders = keep_leaders(roles, group_of_worker);
+  if (!is_server())
+    group_comm =
+        Comm::split(roles.workers.get(), static_cast<int>(group_of_worker[roles.index]), static_cast<int>(roles.index));
+  if (options.iterations) check_iterations(roles, group_comm, is_server() ? 0 : options.iterations());
+}
+
+void Session::Impl::choose() {
+  if (!grouped()) {
+    choice = choose_transport(roles, parsed.transport);
+    return;
   }
+  agree(roles.job.get(), [&] {
+    if (exchanges()) choice = choose_transport(leaders, parsed.transport);
+  });
+  choice = share_choice(roles, choice);
+}
+
+void Session::Impl::set_up_data_plane() {
+  layout = make_layout(options, parsed, *map, parties().worker_count());
+  choose();
+  open_gpu();
+  const bool direct = gpu.kind == GpuTransfer::kDirect;
+  const bool one_sided = choice.kind == TransportKind::kRma;
+  if (one_sided && !direct) check_window_memory(roles, is_server() ? window_bytes(layout, roles.index) : 0);
   const Waiter waiter(parsed.wait, more_ranks_than_cores(roles));
-  channel = std::make_unique<ControlChannel>(roles.job.get(), is_server() ? roles.rank_of_worker : roles.rank_of_server,
-                                             waiter, clock);
+  if (exchanges()) {
+    const auto& ours = parties();
+    transport = direct      ? make_rma_transport(ours, layout, *device)
+                : one_sided ? make_rma_transport(ours, layout)
+                            : make_p2p_transport(ours, layout);
+    channel = std::make_unique<ControlChannel>(ours.job.get(), is_server() ? ours.rank_of_worker : ours.rank_of_server,
+                                               waiter, clock);
+  }
+  if (group_comm) group = make_mpi_group(std::move(group_comm), waiter, clock);
 }
 
 void Session::Impl::set_up_trace() {
@@ -127,7 +168,7 @@ void Session::Impl::set_up_trace() {
   writer.path = run_dir + "/" + trace::rank_file_name(roles.job.rank());
   writer.flush_ns = static_cast<std::int64_t>(options.trace_flush_s * 1e9);
   writer.clock_offset_ns = clock.offset_ns();
-  writer.attributes = trace_attributes(options, roles, *map, *plan, choice, gpu);
+  writer.attributes = trace_attributes(options, roles, *map, *plan, choice, gpu, group_of_worker);
   writer.attributes.emplace_back("first_iteration", std::to_string(resumed ? resumed->iteration : 0));
   if (is_server())
     server_trace = std::make_unique<trace::ServerTrace>(writer);
@@ -148,8 +189,11 @@ void Session::Impl::make_server() {
   settings.schedules = parsed.central && roles.index == 0;
   settings.staleness_scale = parsed.staleness_scale;
   settings.stall_ns = static_cast<std::int64_t>(options.stall_s * 1e9);
-  settings.abort_ns = static_cast<std::int64_t>(options.abort_s * 1e9);
-  settings.controller = controller_options(options, parsed, roles.worker_count());
+  // The leader of a local group sees more than a server does; it gets time to say so first.
+  settings.abort_ns = static_cast<std::int64_t>((options.abort_s + (grouped() ? 1 : 0)) * 1e9);
+  settings.controller = controller_options(options, parsed, parties().worker_count());
+  for (std::uint32_t g = 0; grouped() && g < leaders.worker_count(); ++g)
+    settings.worker_names.push_back(group_name(group_of_worker, g));
   settings.controller.first_iteration = resumed ? resumed->iteration : 0;
   settings.optimizer = options.server_optimizer;
   settings.layers = shard_layers(tensors, *map, settings.index);
@@ -167,9 +211,32 @@ void Session::Impl::make_server() {
 }
 
 void Session::Impl::make_worker() {
-  WorkerOptions settings;
+  if (exchanges()) make_client();
+  worker = client.get();
+  if (grouped()) make_group_worker();
+}
+
+void Session::Impl::make_group_worker() {
+  GroupOptions settings;
   settings.index = WorkerIndex{roles.index};
   settings.workers = roles.worker_count();
+  settings.groups = leaders.worker_count();
+  settings.members = members_of(group_of_worker, group_of_worker[roles.index]);
+  settings.parameters = map->size();
+  settings.first_iteration = resumed ? resumed->iteration : 0;
+  settings.poll = options.poll;
+  settings.stall_ns = static_cast<std::int64_t>(options.stall_s * 1e9);
+  // Who only waits for the leader gives it time to say first what it waits for.
+  settings.abort_ns = static_cast<std::int64_t>((options.abort_s + (client ? 0 : 4)) * 1e9);
+  group_worker = std::make_unique<GroupWorker>(settings, *group, client.get(), clock, worker_trace.get());
+  worker = group_worker.get();
+}
+
+void Session::Impl::make_client() {
+  WorkerOptions settings;
+  settings.index = WorkerIndex{parties().index};
+  settings.name = grouped() ? group_name(group_of_worker, leaders.index) : fmt::format("worker {}", roles.index);
+  settings.workers = parties().worker_count();
   settings.chunk_elements = chunk_elements(options, parsed, *map);
   settings.wire = parsed.wire;
   settings.device = device.get();
@@ -185,7 +252,14 @@ void Session::Impl::make_worker() {
   settings.stall_ns = static_cast<std::int64_t>(options.stall_s * 1e9);
   // The servers see more than a worker does; it gives them time to say so first.
   settings.abort_ns = static_cast<std::int64_t>((options.abort_s + 2) * 1e9);
-  worker = std::make_unique<WorkerClient>(settings, *map, *channel, *transport, clock, worker_trace.get());
+  client = std::make_unique<WorkerClient>(settings, *map, *channel, *transport, clock, worker_trace.get());
+}
+
+void Session::Impl::leave() {
+  if (group_worker)
+    group_worker->leave();
+  else
+    client->leave();
 }
 
 Session::Session(MPI_Comm parent, const SessionOptions& options) : impl_(std::make_unique<Impl>(parent, options)) {
@@ -194,13 +268,12 @@ Session::Session(MPI_Comm parent, const SessionOptions& options) : impl_(std::ma
 
 std::string Session::preflight(MPI_Comm parent, const SessionOptions& options) {
   Impl impl(parent, options);
-  const auto layout = make_layout(options, impl.parsed, *impl.map, impl.roles.worker_count());
-  const auto choice = choose_transport(impl.roles, impl.parsed.transport);
-  const bool exposes = impl.is_server() && choice.kind == TransportKind::kRma;
+  const auto layout = make_layout(options, impl.parsed, *impl.map, impl.parties().worker_count());
+  impl.choose();
+  const bool exposes = impl.is_server() && impl.choice.kind == TransportKind::kRma;
   const auto facts = look_at_node(impl.roles, exposes ? window_bytes(layout, impl.roles.index) : 0);
   agree(impl.roles.job.get(),
         [&] { require_room(facts, impl.roles.hosts[static_cast<std::size_t>(impl.roles.job.rank())]); });
-  impl.choice = choice;
   impl.open_gpu();
   auto table = preflight_table(impl.roles, facts);
   if (impl.device) {
@@ -208,9 +281,11 @@ std::string Session::preflight(MPI_Comm parent, const SessionOptions& options) {
     table += fmt::format("GPU transfer {}\n", impl.gpu.to_text());
   }
   if (impl.roles.job.rank() != 0) return "";
-  return fmt::format("{} servers, {} workers, {} parameters, sync {}\n{}transport {}: {}\n{}preflight passed\n",
-                     impl.roles.server_count(), impl.roles.worker_count(), impl.map->size(), impl.plan->canonical(),
-                     impl.map->to_text(), to_string(choice.kind), choice.reason, table);
+  const auto groups = impl.grouped() ? fmt::format(" in {} local groups", impl.leaders.worker_count()) : "";
+  return fmt::format("{} servers, {} workers{}, {} parameters, sync {}\n{}transport {}: {}\n{}preflight passed\n",
+                     impl.roles.server_count(), impl.roles.worker_count(), groups, impl.map->size(),
+                     impl.plan->canonical(), impl.map->to_text(), to_string(impl.choice.kind), impl.choice.reason,
+                     table);
 }
 
 Session::~Session() {
@@ -225,6 +300,7 @@ bool Session::is_server() const { return impl_->is_server(); }
 std::uint32_t Session::index() const { return impl_->roles.index; }
 std::uint32_t Session::servers() const { return impl_->roles.server_count(); }
 std::uint32_t Session::workers() const { return impl_->roles.worker_count(); }
+std::uint32_t Session::groups() const { return impl_->parties().worker_count(); }
 MPI_Comm Session::job() const { return impl_->roles.job.get(); }
 MPI_Comm Session::own() const { return (is_server() ? impl_->roles.servers : impl_->roles.workers).get(); }
 Clock& Session::clock() { return impl_->clock; }
@@ -246,13 +322,13 @@ void Session::run(const std::function<void(Worker&)>& body) {
       impl_->server->run();
     } else {
       body(*impl_->worker);
-      impl_->worker->leave();
+      impl_->leave();
     }
   } catch (const UsageError& error) {
     // Inside the run no other rank knows of it, so it cannot be everyone's usage error any more.
     throw RunError(error.what());
   }
-  impl_->channel->drain();
+  if (impl_->channel) impl_->channel->drain();
 }
 
 Iteration Session::first_iteration() const { return impl_->resumed ? impl_->resumed->iteration : 0; }
@@ -263,7 +339,7 @@ std::string Session::checkpoint(const State& own) {
     throw RunError("a checkpoint has no folder to go to; give --checkpoint-dir, or --out for one in the run's folder");
   CheckpointWriter writer(impl.checkpoint_root, impl.worker->iteration(), impl.roles);
   writer.write_workers(own);
-  if (impl.roles.index == 0) writer.add_servers(impl.worker->checkpoint());
+  if (impl.roles.index == 0) writer.add_servers(impl.client->checkpoint());
   Manifest manifest;
   manifest.tensors = impl.tensors;
   manifest.slicing = impl.options.slicing;

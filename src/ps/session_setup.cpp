@@ -80,6 +80,8 @@ ParsedOptions parse(const SessionOptions& options) {
     if (!options.device) require_cuda_build();
     if (kSimulated) throw UsageError("--gpu-transfer has no meaning on a simulated cluster; leave it off");
     if (options.pslite_keys) throw UsageError("--pslite-keys moves host memory only; use --gpu-transfer off");
+    if (parse_group_rule(options.local_group).local)
+      throw UsageError("--local-group adds up in the host's memory; use --gpu-transfer off or --local-group none");
     if (gpu_transfer == GpuTransfer::kDirect && options.transport == "p2p")
       throw UsageError("--gpu-transfer direct needs one-sided windows; use --transport auto or rma");
   }
@@ -91,6 +93,7 @@ ParsedOptions parse(const SessionOptions& options) {
           .wait = parse_wait_policy(options.wait),
           .wire = parse_wire_format(options.wire),
           .gpu_transfer = gpu_transfer,
+          .group = parse_group_rule(options.local_group),
           .central = parse_choice(options.coordination, "coordination", "per-server", "central"),
           .coin_per_server = parse_choice(options.coin, "coin", "shared", "per-server")};
 }
@@ -103,8 +106,8 @@ std::string to_text(const SessionOptions& o) {
              o.servers, o.placement, o.slicing, o.sync, o.release, o.coordination, o.coin, o.staleness_scale,
              o.only_fastest, o.join, o.seed, o.transport, o.chunk_kib, o.ring, o.wire, o.pslite_keys, o.out,
              o.gpu_transfer) +
-         fmt::format("checkpoint-dir = {}\nresume = {}\noptimizer-at = {}\n", o.checkpoint_dir, o.resume,
-                     o.server_optimizer ? "server" : "worker");
+         fmt::format("checkpoint-dir = {}\nresume = {}\noptimizer-at = {}\nlocal-group = {}\n", o.checkpoint_dir,
+                     o.resume, o.server_optimizer ? "server" : "worker", o.local_group);
 }
 
 std::vector<TensorSpec> share_tensors(const Roles& roles, const std::vector<TensorSpec>& own) {
@@ -120,6 +123,31 @@ std::vector<TensorSpec> share_tensors(const Roles& roles, const std::vector<Tens
           fmt::format("{} has other tensors than worker 0; all workers need the same names and shapes", roles.name()));
   });
   return deserialize(shared);
+}
+
+void check_iterations(const Roles& roles, const Comm& group, Iteration own) {
+  struct Claim {
+    std::uint64_t worker = 0;
+    Iteration iterations = 0;
+  };
+  Claim first{roles.index, own};
+  if (group) FLUENTPS_MPI(MPI_Bcast(&first, sizeof(first), MPI_BYTE, 0, group.get()));
+  agree(roles.job.get(), [&] {
+    if (group && first.iterations != own)
+      throw UsageError(
+          fmt::format("worker {} makes {} iterations and worker {} of the same local group {}; give the workers of a "
+                      "group the same "
+                      "number of --iterations, or use --local-group none",
+                      roles.index, own, first.worker, first.iterations));
+  });
+}
+
+TransportChoice share_choice(const Roles& roles, const TransportChoice& own) {
+  const int root = roles.rank_of_worker[0];
+  TransportChoice choice = own;
+  choice.kind = parse_transport(broadcast(roles.job.get(), std::string(to_string(own.kind)), root));
+  choice.reason = broadcast(roles.job.get(), own.reason, root);
+  return choice;
 }
 
 std::string claim_run_dir(const Roles& roles, const SessionOptions& options) {
@@ -173,7 +201,8 @@ ControllerOptions controller_options(const SessionOptions& options, const Parsed
 }
 
 trace::Attributes trace_attributes(const SessionOptions& options, const Roles& roles, const ShardMap& map,
-                                   const SyncPlan& plan, const TransportChoice& choice, const GpuChoice& gpu) {
+                                   const SyncPlan& plan, const TransportChoice& choice, const GpuChoice& gpu,
+                                   const std::vector<std::uint32_t>& group_of_worker) {
   auto attributes = trace::provenance();
   const auto add = [&](const char* name, std::string value) { attributes.emplace_back(name, std::move(value)); };
   add("role", std::string(to_string(roles.role)));
@@ -182,6 +211,8 @@ trace::Attributes trace_attributes(const SessionOptions& options, const Roles& r
   add("servers", std::to_string(roles.server_count()));
   add("optimizer_at", options.server_optimizer ? "server" : "worker");
   add("workers", std::to_string(roles.worker_count()));
+  add("local_group", options.local_group);
+  if (!group_of_worker.empty()) add("group_of_worker", fmt::format("{}", fmt::join(group_of_worker, " ")));
   add("parameters", std::to_string(map.size()));
   add("sync", plan.canonical());
   add("release", options.release);

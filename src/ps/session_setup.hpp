@@ -8,6 +8,7 @@
 
 #include "fluentps/session.hpp"
 #include "net/gpu_transfer.hpp"
+#include "net/groups.hpp"
 #include "net/roles.hpp"
 #include "net/transport.hpp"
 #include "net/waiter.hpp"
@@ -28,6 +29,7 @@ struct ParsedOptions {
   WaitPolicy wait = WaitPolicy::kAuto;
   WireFormat wire = WireFormat::kFp32;
   GpuTransfer gpu_transfer = GpuTransfer::kOff;
+  GroupRule group;
   bool central = false;
   bool coin_per_server = false;
 };
@@ -40,6 +42,13 @@ std::string to_text(const SessionOptions& options);
 
 /// Collective over roles.job: worker 0's tensors on every rank. Throws UsageError where another worker has other ones.
 std::vector<TensorSpec> share_tensors(const Roles& roles, const std::vector<TensorSpec>& own);
+
+/// Collective over roles.job: throws UsageError where members of a local group, whose communicator `group` is (empty on
+/// servers), make other numbers of iterations than its first.
+void check_iterations(const Roles& roles, const Comm& group, Iteration own);
+
+/// Collective over roles.job: what worker 0, which leads a group, chose with the servers, on all.
+TransportChoice share_choice(const Roles& roles, const TransportChoice& own);
 
 /// Collective over roles.job: makes the folder of this run and returns its path on all ranks.
 std::string claim_run_dir(const Roles& roles, const SessionOptions& options);
@@ -55,9 +64,10 @@ bool travels_inline(const SessionOptions& options, const ShardMap& map, ServerIn
 
 ControllerOptions controller_options(const SessionOptions& options, const ParsedOptions& parsed, std::uint32_t workers);
 
-/// Provenance of this rank's trace file.
+/// Provenance of this rank's trace file. `group_of_worker`: empty without local groups.
 trace::Attributes trace_attributes(const SessionOptions& options, const Roles& roles, const ShardMap& map,
-                                   const SyncPlan& plan, const TransportChoice& choice, const GpuChoice& gpu);
+                                   const SyncPlan& plan, const TransportChoice& choice, const GpuChoice& gpu,
+                                   const std::vector<std::uint32_t>& group_of_worker);
 
 /// Blocking transfers of any length, cut below INT_MAX.
 void send_floats(std::span<const float> values, int rank, int tag, MPI_Comm comm);

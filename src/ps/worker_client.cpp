@@ -10,6 +10,7 @@
 
 #include "fluentps/error.hpp"
 #include "net/simulated.hpp"
+#include "ps/worker_call.hpp"
 
 namespace fluentps {
 
@@ -44,16 +45,11 @@ std::uint64_t WorkerClient::moved_bytes(std::size_t elements, bool with_request)
 }
 
 void WorkerClient::require_ready(std::size_t size, const char* call) const {
-  if (!initialized_)
-    throw UsageError(fmt::format("worker {}: {} before initialize; call initialize(weights) first on every worker",
-                                 options_.index.value, call));
-  if (static_cast<std::int64_t>(size) != map_.size())
-    throw UsageError(fmt::format("worker {}: {} was given {} elements; the session's tensors have {}",
-                                 options_.index.value, call, size, map_.size()));
+  require_call({options_.index, call, initialized_, size, map_.size()});
 }
 
 void WorkerClient::initialize(std::span<float> weights) {
-  if (initialized_) throw UsageError(fmt::format("worker {}: initialize was called twice", options_.index.value));
+  require_first_initialize(options_.index, initialized_);
   initialized_ = true;
   require_ready(weights.size(), "initialize");
   if (options_.index.value == 0 && options_.first_iteration == 0) send_update(weights, MessageKind::kInit, 0);
@@ -364,7 +360,7 @@ void WorkerClient::await_message(const char* what) {
     if (now_ns - begin_ns >= options_.abort_ns) give_up(what, now_ns - begin_ns);
     if (now_ns < report_ns) continue;
     report_ns = now_ns + options_.stall_ns;
-    const auto text = fmt::format("stall: worker {} has waited {:.1f} s for {} ({})\n", options_.index.value,
+    const auto text = fmt::format("stall: {} has waited {:.1f} s for {} ({})\n", options_.name,
                                   static_cast<double>(now_ns - begin_ns) * 1e-9, what, missing_servers());
     std::fputs(text.c_str(), stderr);
   }
@@ -379,7 +375,7 @@ std::string WorkerClient::missing_servers() const {
 }
 
 void WorkerClient::give_up(const char* what, std::int64_t waited_ns) const {
-  throw RunError(fmt::format("worker {} has waited {:.1f} s (--abort-s) for {} ({})", options_.index.value,
+  throw RunError(fmt::format("{} has waited {:.1f} s (--abort-s) for {} ({})", options_.name,
                              static_cast<double>(waited_ns) * 1e-9, what, missing_servers()));
 }
 
@@ -403,8 +399,8 @@ void WorkerClient::on_message(const Message& message) {
       lane.file = {static_cast<std::uint64_t>(message.header.v), static_cast<std::uint32_t>(message.header.version)};
       return;
     default:
-      throw ProtocolError(fmt::format("worker {} got a {} from server {}, which only workers send",
-                                      options_.index.value, to_string(message.header.kind), message.peer));
+      throw ProtocolError(fmt::format("{} got a {} from server {}, which only workers send", options_.name,
+                                      to_string(message.header.kind), message.peer));
   }
 }
 

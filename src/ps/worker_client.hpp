@@ -20,7 +20,8 @@
 namespace fluentps {
 
 struct WorkerOptions {
-  WorkerIndex index;
+  WorkerIndex index;                 ///< among those that push and pull: workers, or local groups
+  std::string name = "this worker";  ///< "worker 3", "group 1 (workers 2, 3)"
   std::uint32_t workers = 1;
   std::int64_t chunk_elements = 0;
   std::uint32_t ring = 4;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <sstream>
 
 #include "fluentps/error.hpp"
 #include "sync/coin.hpp"
@@ -21,6 +22,21 @@ std::uint32_t ranks_of(const RunData& run, const char* name, std::size_t seen) {
     throw UsageError(fmt::format("{}: the attribute {} is {}; a trace that can be verified has 1 to {}", run.path, name,
                                  value_of(run.attributes, name, std::to_string(seen)), kMostRanks));
   return static_cast<std::uint32_t>(count);
+}
+
+/// The attribute group_of_worker: numbers in the order of the workers, groups numbered by their first workers.
+std::vector<std::uint32_t> groups_of(const RunData& run, std::uint32_t workers) {
+  const auto text = value_of(run.attributes, "group_of_worker");
+  std::vector<std::uint32_t> groups;
+  std::istringstream in(text);
+  std::uint32_t next = 0;
+  for (std::uint32_t group = 0; in >> group && group <= next; groups.push_back(group)) next += group == next ? 1 : 0;
+  if (!text.empty() && (!in.eof() || groups.size() != workers))
+    throw UsageError(
+        fmt::format("{}: the attribute group_of_worker is '{}'; it has a group for each of {} workers, "
+                    "numbered by their first workers",
+                    run.path, text, workers));
+  return groups;
 }
 
 /// A number after `key` in a spec such as "dssp:low=1,high=4".
@@ -49,7 +65,9 @@ Stretch judge(const SyncPlan::Stretch& planned) {
 
 Contract::Contract(const RunData& run)
     : workers_(ranks_of(run, "workers", run.workers().size())),
-      servers_(ranks_of(run, "servers", run.servers().size())) {
+      servers_(ranks_of(run, "servers", run.servers().size())),
+      groups_(groups_of(run, workers_)),
+      pushers_(groups_.empty() ? 0 : *std::max_element(groups_.begin(), groups_.end()) + 1) {
   const auto seed = value_of(run.attributes, "seed", "1");
   std::from_chars(seed.data(), seed.data() + seed.size(), seed_);
   parameters_ = static_cast<std::uint64_t>(number_of(run.attributes, "parameters", 0));
@@ -61,10 +79,15 @@ Contract::Contract(const RunData& run)
   const auto sync = value_of(run.attributes, "sync");
   try {
     if (sync.empty()) throw UsageError("the trace has no attribute sync");
-    plan_.emplace(sync, workers_, servers_);
+    plan_.emplace(sync, pushers(), servers_);
   } catch (const UsageError& error) {
     plan_failure_ = error.what();
   }
+}
+
+bool Contract::exchanges(std::uint32_t worker) const {
+  return groups_.empty() ||
+         std::find(groups_.begin(), groups_.end(), groups_[worker]) - groups_.begin() == std::ptrdiff_t{worker};
 }
 
 std::vector<Stretch> Contract::stretches(std::uint32_t server) const {

@@ -34,6 +34,13 @@ class Contract {
   explicit Contract(const RunData& run);
 
   std::uint32_t workers() const { return workers_; }
+  /// Those whose pushes a server counts: the workers, or their local groups.
+  std::uint32_t pushers() const { return groups_.empty() ? workers_ : pushers_; }
+  /// Whose pushes hold this worker's: itself, or its group. `worker` below workers().
+  std::uint32_t pusher_of(std::uint32_t worker) const { return groups_.empty() ? worker : groups_[worker]; }
+  /// Whether this worker exchanges with the servers itself: the first of its group does.
+  bool exchanges(std::uint32_t worker) const;
+  bool grouped() const { return !groups_.empty(); }
   std::uint32_t servers() const { return servers_; }
   Release release() const { return release_; }
   bool only_fastest() const { return only_fastest_; }
@@ -52,6 +59,8 @@ class Contract {
  private:
   std::uint32_t workers_ = 0;
   std::uint32_t servers_ = 0;
+  std::vector<std::uint32_t> groups_;  ///< by worker; empty without local groups
+  std::uint32_t pushers_ = 0;
   std::uint64_t seed_ = 1;
   std::uint64_t parameters_ = 0;
   Iteration first_iteration_ = 0;

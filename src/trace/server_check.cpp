@@ -50,9 +50,9 @@ ServerCheck::ServerCheck(const RankData& rank, const Contract& contract, Verific
       contract_(contract),
       verification_(verification),
       stretches_(contract.stretches(rank.index)),
-      histories_(contract.workers()),
-      last_event_ns_(contract.workers(), 0) {
-  for (const auto& each : stretches_) needed_.push_back(pushes_needed(each, contract.workers()));
+      histories_(contract.pushers()),
+      last_event_ns_(contract.pushers(), 0) {
+  for (const auto& each : stretches_) needed_.push_back(pushes_needed(each, contract.pushers()));
 }
 
 void ServerCheck::run() {
@@ -86,8 +86,8 @@ void ServerCheck::read_pushes() {
 
 bool ServerCheck::push_row_fits(std::uint64_t row, std::uint64_t before_ns) {
   const auto& push = rank_.pushes[row];
-  if (push.worker >= contract_.workers()) {
-    violate("pushes", row, fmt::format("worker {} where there are {}", push.worker, contract_.workers()));
+  if (push.worker >= contract_.pushers()) {
+    violate("pushes", row, fmt::format("worker {} where there are {}", push.worker, contract_.pushers()));
     return false;
   }
   const auto expected = histories_[push.worker].pushed_ns.size();
@@ -120,7 +120,7 @@ bool ServerCheck::push_row_fits(std::uint64_t row, std::uint64_t before_ns) {
 
 /// V goes up by one, never before its condition holds, and not later than the next push.
 void ServerCheck::check_advances() {
-  ReplayState state(contract_.workers(), contract_.coin_seed(rank_.index), contract_.first_iteration());
+  ReplayState state(contract_.pushers(), contract_.coin_seed(rank_.index), contract_.first_iteration());
   state.last_event_ns = last_event_ns_;
   std::size_t next = 0;
   const auto note = [this, &next](const PushRow& push, const ReplayState& at) {
@@ -144,7 +144,7 @@ void ServerCheck::check_advances() {
     if (!may || state.fastest() <= state.clock)
       violate("advances", row,
               fmt::format("V reached {} when {} of {} workers had pushed iteration {}", advance.v,
-                          state.count(state.clock), contract_.workers(), state.clock));
+                          state.count(state.clock), contract_.pushers(), state.clock));
     check_promptness(row);
   }
   replay_until(kNone, state, next, note);

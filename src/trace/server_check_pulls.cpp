@@ -17,8 +17,8 @@ void ServerCheck::read_pulls() {
   std::uint64_t before_ns = 0;
   for (std::uint64_t row = 0; row < rank_.server_pulls.size(); ++row) {
     const auto& pull = rank_.server_pulls[row];
-    if (pull.worker >= contract_.workers()) {
-      violate("pulls", row, fmt::format("worker {} where there are {}", pull.worker, contract_.workers()));
+    if (pull.worker >= contract_.pushers()) {
+      violate("pulls", row, fmt::format("worker {} where there are {}", pull.worker, contract_.pushers()));
       continue;
     }
     auto& history = histories_[pull.worker];
@@ -48,12 +48,12 @@ void ServerCheck::read_pulls() {
 }
 
 void ServerCheck::check_pulls() {
-  ReplayState state(contract_.workers(), contract_.coin_seed(rank_.index), contract_.first_iteration());
+  ReplayState state(contract_.pushers(), contract_.coin_seed(rank_.index), contract_.first_iteration());
   state.last_event_ns = last_event_ns_;
   std::size_t next = 0;
   for (std::uint64_t row = 0; row < rank_.server_pulls.size(); ++row) {
     const auto& pull = rank_.server_pulls[row];
-    if (pull.worker >= contract_.workers()) continue;
+    if (pull.worker >= contract_.pushers()) continue;
     replay_until(pull.answer_ns, state, next, [](const PushRow&, const ReplayState&) {});
     state.time_ns = pull.answer_ns;
     check_clock(row);

@@ -138,6 +138,9 @@ std::string to_text(const RunData& run, const Summary& s) {
   text += fmt::format("begun         {}   git {}\n", value_of(a, "origin_utc", "?"), value_of(a, "git", "?"));
   text += fmt::format("sync          {} ({}), {}, transport {}\n", value_of(a, "sync", "?"),
                       value_of(a, "release", "?"), value_of(a, "coordination", "?"), value_of(a, "transport", "?"));
+  if (const auto groups = value_of(a, "group_of_worker"); !groups.empty())
+    text += fmt::format("local groups  {}, worker by worker: {} (servers count groups)\n", value_of(a, "local_group"),
+                        groups);
   text += fmt::format("command       {}\n\n{}\n", value_of(a, "argv", "?"), role_table(run));
   text += fmt::format("iterations/s  {:.3f} per worker ({} iterations of {} workers in {:.3f} s)\n", s.iterations_per_s,
                       s.iterations, s.workers, s.seconds);

@@ -15,15 +15,15 @@ namespace fluentps::trace {
 namespace {
 
 /// Workers that keep no /iterations: their servers must at least agree.
-void compare_servers(const RankData& worker, const std::vector<const ServerCheck*>& servers,
+void compare_servers(const RankData& worker, std::uint32_t pusher, const std::vector<const ServerCheck*>& servers,
                      Verification& verification) {
   if (!worker.done || !worker.iterations.empty()) return;
   std::size_t most = 0;
   for (const auto* each : servers)
-    if (each != nullptr && each->rank().done) most = std::max(most, each->history(worker.index).pushed_ns.size());
+    if (each != nullptr && each->rank().done) most = std::max(most, each->history(pusher).pushed_ns.size());
   for (const auto* each : servers) {
     if (each == nullptr || !each->rank().done) continue;
-    const auto here = each->history(worker.index).pushed_ns.size();
+    const auto here = each->history(pusher).pushed_ns.size();
     if (here < most)
       verification.add(each->rank(), "pushes", each->rank().pushes.size(),
                        fmt::format("{} pushes of worker {} where another server has {}", here, worker.index, most));
@@ -35,17 +35,17 @@ void add_worker_figures(const RunData& run, const Contract& contract, Verificati
     std::uint64_t pushes = 0;
     double staleness = 0, delay_ns = 0;
   };
-  std::vector<Sums> sums(contract.workers());
-  std::vector<WorkerFigures> figures(contract.workers());
+  std::vector<Sums> sums(contract.pushers());
+  std::vector<WorkerFigures> figures(contract.pushers());
   for (const auto* server : run.servers()) {
     for (const auto& push : server->pushes) {
-      if (push.worker >= contract.workers()) continue;
+      if (push.worker >= contract.pushers()) continue;
       ++sums[push.worker].pushes;
       sums[push.worker].staleness += push.staleness;
       figures[push.worker].staleness_max = std::max(figures[push.worker].staleness_max, push.staleness);
     }
     for (const auto& pull : server->server_pulls) {
-      if (pull.worker >= contract.workers()) continue;
+      if (pull.worker >= contract.pushers()) continue;
       auto& own = figures[pull.worker];
       ++own.pulls;
       if (pull.delayed == 0 || pull.answer_ns < pull.request_ns) continue;
@@ -56,10 +56,11 @@ void add_worker_figures(const RunData& run, const Contract& contract, Verificati
   }
   for (const auto* worker : run.workers()) {
     if (worker->index >= contract.workers()) continue;
-    auto& own = figures[worker->index];
+    const auto pusher = contract.pusher_of(worker->index);
+    auto own = contract.exchanges(worker->index) ? figures[pusher] : WorkerFigures{};
     own.index = worker->index;
     own.iterations = worker->iterations.size();
-    const auto& sum = sums[worker->index];
+    const auto sum = contract.exchanges(worker->index) ? sums[pusher] : Sums{};
     if (sum.pushes > 0) own.staleness_mean = sum.staleness / static_cast<double>(sum.pushes);
     if (own.delayed > 0) own.delay_mean_ns = sum.delay_ns / static_cast<double>(own.delayed);
     verification.workers.push_back(own);
@@ -131,6 +132,11 @@ Verification verify(const RunData& given) {
   if (shifted)
     verification.proved.push_back(fmt::format("a resumed run: iterations and V below are counted from its first, {}",
                                               contract.first_iteration()));
+  if (contract.grouped())
+    verification.proved.push_back(
+        fmt::format("{} local groups of {} workers: servers count the pushes of groups, below "
+                    "on the first worker of each",
+                    contract.pushers(), contract.workers()));
   note_gaps(run, contract, verification);
   std::vector<std::unique_ptr<ServerCheck>> checks;
   std::vector<const ServerCheck*> servers(contract.servers(), nullptr);
@@ -149,7 +155,7 @@ Verification verify(const RunData& given) {
       continue;
     }
     check_worker(*rank, contract, servers, verification);
-    compare_servers(*rank, servers, verification);
+    compare_servers(*rank, contract.pusher_of(rank->index), servers, verification);
   }
   add_worker_figures(run, contract, verification);
   check_bytes(run, contract, verification);

@@ -27,6 +27,11 @@ class WorkerCheck {
   void violate(const char* table, std::uint64_t row, std::string text) {
     verification_.add(rank_, table, row, std::move(text));
   }
+  /// Its group's pushes are its own.
+  std::string pusher() const {
+    return contract_.grouped() ? fmt::format("the local group of worker {}", rank_.index)
+                               : fmt::format("worker {}", rank_.index);
+  }
   void check_iterations();
   void check_pulls();
   void check_times(std::uint64_t row);
@@ -92,7 +97,7 @@ void WorkerCheck::match(std::uint64_t row) {
   const auto& pull = rank_.worker_pulls[row];
   const auto* server = servers_[pull.server];
   if (server == nullptr || rank_.index >= contract_.workers()) return;
-  const auto& theirs = server->history(rank_.index).pull_row;
+  const auto& theirs = server->history(contract_.pusher_of(rank_.index)).pull_row;
   const bool known = pull.iteration < theirs.size() && theirs[pull.iteration] != kNone;
   if (!known) {
     if (server->rank().done)
@@ -110,11 +115,16 @@ void WorkerCheck::match(std::uint64_t row) {
 /// answer.
 void WorkerCheck::compare(const ServerCheck& server, std::uint32_t m) {
   if (!rank_.done || !server.rank().done || rank_.index >= contract_.workers()) return;
-  const auto& history = server.history(rank_.index);
+  const auto& history = server.history(contract_.pusher_of(rank_.index));
   if (!rank_.iterations.empty() && history.pushed_ns.size() != rank_.iterations.size())
     verification_.add(server.rank(), "pushes", server.rank().pushes.size(),
-                      fmt::format("{} pushes of worker {}, which has done {} iterations", history.pushed_ns.size(),
-                                  rank_.index, rank_.iterations.size()));
+                      fmt::format("{} pushes of {}, which has done {} iterations", history.pushed_ns.size(), pusher(),
+                                  rank_.iterations.size()));
+  if (!contract_.exchanges(rank_.index)) {
+    if (!rank_.worker_pulls.empty())
+      violate("pulls", 0, "it has rows of pulls, which the first worker of its local group makes");
+    return;
+  }
   for (std::uint64_t i = 0; i < history.pull_row.size(); ++i)
     if (history.pull_row[i] != kNone && (i >= seen_[m].size() || !seen_[m][i]))
       verification_.add(server.rank(), "pulls", history.pull_row[i],

@@ -7,6 +7,7 @@
 
 #include "apps/train/ini_file.hpp"
 #include "fluentps/error.hpp"
+#include "net/groups.hpp"
 #include "shard/shard_map.hpp"
 #include "sync/controller.hpp"
 #include "text/words.hpp"
@@ -34,6 +35,8 @@ po::options_description role_options(SessionOptions& s) {
   group.add_options()("servers", field(s.servers),
                       "ranks that become servers; FLUENTPS_ROLE=server|worker of a rank wins")(
       "placement", field(s.placement), "where they sit: spread over the nodes, first or last ranks")(
+      "local-group", field(s.local_group),
+      "workers that push and pull as one: none; node: those of a node; size=K: K of them (docs/transports.md)")(
       "slicing", field(s.slicing), "how parameters are cut over servers: eps (balanced), tensor, range (PS-Lite's)");
   return group;
 }
@@ -320,6 +323,7 @@ void check_config(const Config& config, std::uint32_t workers) {
   (void)train::parse_augmentation(config.problem.augment, config.problem.dataset);
   (void)parse_release(config.session.release);
   (void)parse_slicing(config.session.slicing);
+  (void)parse_group_rule(config.session.local_group);
 }
 
 std::string help_text() {

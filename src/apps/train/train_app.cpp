@@ -37,6 +37,7 @@ class Run {
     if (can_stop_) options.stop_wanted = stop_wanted;
     options.poll = end_if_told;
     options.prepare = [this](WorkerIndex index, std::uint32_t workers) { return prepare(index, workers); };
+    options.iterations = [this] { return config_.trainer.iterations; };
     if (config.preflight_only)
       fmt::print("{}", Session::preflight(MPI_COMM_WORLD, options));
     else
@@ -161,8 +162,10 @@ class Run {
   void print_head() const {
     if (session_->first_iteration() > 0)
       fmt::print("resumed at iteration {} from {}\n", session_->first_iteration(), config_.session.resume);
-    fmt::print("fluentps: {} servers, {} workers, sync {}, release {}\n{}\n{}transport {}\n", session_->servers(),
-               session_->workers(), config_.session.sync, config_.session.release, problem_->description(),
+    const auto groups =
+        config_.session.local_group == "none" ? "" : fmt::format(" in {} local groups", session_->groups());
+    fmt::print("fluentps: {} servers, {} workers{}, sync {}, release {}\n{}\n{}transport {}\n", session_->servers(),
+               session_->workers(), groups, config_.session.sync, config_.session.release, problem_->description(),
                session_->shard_table(), session_->transport());
     if (const auto gpu = session_->gpu_transfer(); !gpu.empty()) fmt::print("GPU transfer {}\n", gpu);
     std::fflush(stdout);
