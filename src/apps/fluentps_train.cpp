@@ -25,7 +25,7 @@ int answer(const std::string& text) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  fluentps::app::install_signals();  // first: one that comes while MPI starts shall neither end a rank nor be lost
+  fluentps::app::install_stop_signal();  // first: one that comes while MPI starts shall neither end a rank nor be lost
   return fluentps::run_main(&argc, &argv, [&] {
     const auto config = fluentps::app::parse_config(argc, argv);
     if (config.help) return answer(fluentps::app::help_text());

@@ -11,6 +11,7 @@
 
 #include "fluentps/error.hpp"
 #include "fluentps/mpi.hpp"
+#include "net/ending.hpp"
 
 namespace fluentps {
 namespace {
@@ -90,6 +91,7 @@ int run_main(int* argc, char*** argv, const std::function<int()>& body) {
           std::getenv("SLURM_STEP_NUM_TASKS"));
     return kExitUsage;
   }
+  install_ending_signals();
   yield_when_crowded();
   if (MPI_Init(argc, argv) != MPI_SUCCESS) {
     fmt::print(stderr, "fluentps: MPI_Init failed\n");

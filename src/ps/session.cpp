@@ -10,6 +10,7 @@
 #include "gpu/open_device.hpp"
 #include "net/agree.hpp"
 #include "net/control_channel.hpp"
+#include "net/ending.hpp"
 #include "net/gpu_preflight.hpp"
 #include "net/groups.hpp"
 #include "net/local_group.hpp"
@@ -43,6 +44,7 @@ struct Session::Impl {
   void make_client();
   void make_group_worker();
   void leave();
+  std::function<void()> poll() const;
   bool is_server() const { return roles.role == Role::kServer; }
   /// Without local groups all ranks, else servers and leaders: who pushes, pulls and serves.
   const Roles& parties() const { return grouped() ? leaders : roles; }
@@ -202,7 +204,7 @@ void Session::Impl::make_server() {
       return write_part(checkpoint_root, iteration, server_file(roles.index), state);
     };
   settings.stop_wanted = options.stop_wanted;
-  settings.poll = options.poll;
+  settings.poll = poll();
   server = std::make_unique<Server>(settings, *plan, *channel, *transport, clock, server_trace.get());
   if (resumed) {
     read_shard(*resumed, *map, settings.index, server->state());
@@ -224,7 +226,7 @@ void Session::Impl::make_group_worker() {
   settings.members = members_of(group_of_worker, group_of_worker[roles.index]);
   settings.parameters = map->size();
   settings.first_iteration = resumed ? resumed->iteration : 0;
-  settings.poll = options.poll;
+  settings.poll = poll();
   settings.stall_ns = static_cast<std::int64_t>(options.stall_s * 1e9);
   // Who only waits for the leader gives it time to say first what it waits for.
   settings.abort_ns = static_cast<std::int64_t>((options.abort_s + (client ? 0 : 4)) * 1e9);
@@ -248,11 +250,18 @@ void Session::Impl::make_client() {
   settings.central = parsed.central;
   settings.first_iteration = resumed ? resumed->iteration : 0;
   settings.stop_wanted = options.stop_wanted;
-  settings.poll = options.poll;
+  settings.poll = poll();
   settings.stall_ns = static_cast<std::int64_t>(options.stall_s * 1e9);
   // The servers see more than a worker does; it gives them time to say so first.
   settings.abort_ns = static_cast<std::int64_t>((options.abort_s + 2) * 1e9);
   client = std::make_unique<WorkerClient>(settings, *map, *channel, *transport, clock, worker_trace.get());
+}
+
+std::function<void()> Session::Impl::poll() const {
+  return [this] {
+    end_if_told();
+    if (options.poll) options.poll();
+  };
 }
 
 void Session::Impl::leave() {

@@ -101,13 +101,14 @@ def test_a_rank_stuck_outside_mpi_ends_the_run(tmp_path, clean_after, rank, expe
 
 
 def test_an_exception_in_user_code_ends_everybody(tmp_path, clean_after):
-    """What is older than a flush interval is on disk: the five iterations before, of three workers."""
+    """Every rank writes its trace on the way out, a minute before its next flush: five iterations of three workers."""
     result = run(["mpirun", "-np", 4, BUILD / "tests" / "programs" / "throwing", tmp_path], timeout=30)
     assert result.code == 3 and result.seconds < 15
     assert "the user's gradient failed" in result.err and "rank" in result.err
     run_dir = only_run(tmp_path)
     trace_tool("recover", run_dir)
     assert len(ranks_of(run_dir, "server")[0]["pushes"]) >= 5 * 3
+    assert all(len(worker["pulls"]) == 5 for worker in ranks_of(run_dir, "worker"))
 
 
 def test_data_unreadable_on_one_rank_stops_all_and_is_said_once(tmp_path, clean_after):

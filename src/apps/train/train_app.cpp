@@ -13,6 +13,7 @@
 #include "apps/train/report.hpp"
 #include "apps/train/signals.hpp"
 #include "fluentps/error.hpp"
+#include "net/ending.hpp"
 #include "ps/checkpoint.hpp"
 #include "trace/weights_file.hpp"
 
@@ -35,7 +36,6 @@ class Run {
     // Without a folder, or where some workers end before others, there is no checkpoint to end with.
     can_stop_ = config.iterations.size() == 1 && !(options.out.empty() && options.checkpoint_dir.empty());
     if (can_stop_) options.stop_wanted = stop_wanted;
-    options.poll = end_if_told;
     options.prepare = [this](WorkerIndex index, std::uint32_t workers) { return prepare(index, workers); };
     options.iterations = [this] { return config_.trainer.iterations; };
     if (config.preflight_only)

@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
     options.sync = "bsp";
     options.tensors = {{"w", {5000}}};
     options.out = argc > 1 ? argv[1] : "";
-    options.trace_flush_s = 0.1;
+    options.trace_flush_s = 60;  // what is on disk was written on the way out
     fluentps::Session session(MPI_COMM_WORLD, options);
     session.run([](fluentps::Worker& worker) {
       std::vector<float> w(5000, 0.0F), u(5000, 1.0F);
