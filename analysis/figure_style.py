@@ -6,6 +6,7 @@ import textwrap
 import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as pyplot  # noqa: E402
+import matplotlib.ticker  # noqa: E402
 
 # Parts of an iteration: colour and hatch.
 PARTS = {"compute": ("#1b4965", ""), "push": ("#ca6702", "//"), "wait": ("#e9d8a6", ".."), "pull": ("#5fa8d3", "\\\\"),
