@@ -87,10 +87,11 @@ def comparison(runs, titles):
     """Where the time went, and accuracy over time, of all runs."""
     learned = any(numpy.isfinite(traces.evaluations(run)["test_accuracy"]).any() for run in runs)
     figure, grid = style.new(1, 1 + learned, width=10.0, height=0.3 * len(runs) + 2.8)
-    parts = list(style.PARTS)
+    systems = [statistics.system_of(run) for run in runs]
+    titles = systems if len(set(systems)) == len(systems) else titles
     left = [0.0] * len(runs)
     splits = [pandas.DataFrame([traces.time_split(worker) for worker in run.workers]).mean() for run in runs]
-    for part in parts:
+    for part in style.PARTS:
         color, hatch = style.PARTS[part]
         values = [split[part] for split in splits]
         grid[0][0].barh(range(len(runs)), values, left=left, color=color, hatch=hatch, edgecolor="0.3", linewidth=0.5, label=part)
@@ -98,12 +99,14 @@ def comparison(runs, titles):
     grid[0][0].set_yticks(range(len(runs)), [title[:32] for title in titles])
     grid[0][0].invert_yaxis()
     grid[0][0].set(xlabel="time of a worker, mean (s)", title="Where the workers' time went")
-    grid[0][0].legend(ncols=2)
-    for run, title in zip(runs, titles) if learned else []:
-        rows = traces.evaluations(run)
-        grid[0][1].plot(rows["seconds"], rows["test_accuracy"], **style.line(title, titles))
+    grid[0][0].set_xlim(0, 1.35 * max(left))
+    grid[0][0].legend(loc="right")
+    if learned:
+        for run, title in zip(runs, titles):
+            rows = traces.evaluations(run)
+            grid[0][1].plot(rows["seconds"], rows["test_accuracy"], **style.line(title, titles))
         grid[0][1].set(xlabel="time (s)", ylabel="test accuracy (share)", title="Accuracy")
-        grid[0][1].legend()
+        style.legend_above(figure, [grid[0][1]], 4)
     return image_of(figure)
 
 
