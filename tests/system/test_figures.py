@@ -247,6 +247,13 @@ def test_claims(tmp_path):
     assert found["lazy-cost"].ours == "+5.0 % where computing varies by 10 %"
 
 
+def test_interval_over_three_seeds():
+    # Differences 1, 2, 3: deviation 1, so 4.30 / sqrt(3).
+    frame = pandas.DataFrame([{"system": s, "seed": k, "x": k if s == "a" else 0.0} for s in "ab" for k in (1.0, 2.0, 3.0)])
+    mean, half, seeds = claims.paired(frame, "x", "a", "b")
+    assert (mean, seeds) == (2, 3) and half == pytest.approx(2.4826, abs=1e-3)
+
+
 def test_a_claim_that_is_lost_ends_with_1(tmp_path, monkeypatch, capsys):
     page = tmp_path / "page.md"
     page.write_text("| `accuracy` | supported | x |\n| `speedup-fair` | not | x |\n")
