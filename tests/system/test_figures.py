@@ -182,7 +182,11 @@ def damage(folder, kind):
     elif kind == "failed":
         (folder / "run0" / "exit-0").write_text("3\n")
     elif kind == "resumed":
-        (folder / "run0" / "exit-1").write_text("0\n")
+        with h5py.File(part / "run.h5", "a") as file:
+            for group in file.values():
+                group.attrs["first_iteration"] = numpy.bytes_("5")
+    elif kind == "failed again":
+        (folder / "run0" / "exit-1").write_text("3\n")
     elif kind == "running":
         (folder / "run0" / "exit-0").unlink()
     elif kind == "no list":
@@ -193,12 +197,20 @@ def damage(folder, kind):
 
 @pytest.mark.parametrize("kind, words", [
     ("empty", "cannot read"), ("foreign", "no trace of FluentPS"), ("failed", "is not done; run jobs/submit.py"),
-    ("running", "is not done; run jobs/submit.py"), ("resumed", "interrupted and resumed"), ("recovered", "is no whole run"),
+    ("failed again", "is not done; run"), ("running", "is not done; run jobs/submit.py"), ("resumed", "interrupted and resumed"), ("recovered", "is no whole run"),
     ("no list", "has no list of runs"), ("no runs", "names no run")])
 def test_results_that_cannot_be_drawn(tmp_path, monkeypatch, capsys, kind, words):
     damage(write_sweep(tmp_path / "runs", "timeline", [CONFIG], done=0 if kind == "recovered" else 1), kind)
     one_sentence(call(monkeypatch, capsys, figures, "timeline", "--results", tmp_path / "runs", "--out", tmp_path / "out"), "figures", words)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_run_that_was_done_again_is_taken(tmp_path):
+    folder = write_sweep(tmp_path, "timeline", [CONFIG])
+    (folder / "run0" / "exit-0").write_text("3\n")
+    write_run(folder / "run0" / "part-1")
+    (folder / "run0" / "exit-1").write_text("0\n")
+    assert sweep_runs.runs_of(str(tmp_path), "timeline", "quick") == [str(folder / "run0" / "part-1")]
 
 
 def test_live_and_recovered_runs_are_not_closed(tmp_path):
