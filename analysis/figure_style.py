@@ -6,15 +6,16 @@ import textwrap
 import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as pyplot  # noqa: E402
+import matplotlib.ticker  # noqa: E402
 
 # Parts of an iteration: colour and hatch.
 PARTS = {"compute": ("#1b4965", ""), "push": ("#ca6702", "//"), "wait": ("#e9d8a6", ".."), "pull": ("#5fa8d3", "\\\\"),
          "other": ("#f2f2f2", "")}
-DASHES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1)), (0, (3, 1)), (0, (1, 2)), (0, (8, 2))]
-MARKERS = ["o", "s", "^", "D", "v", "P", "X", "*"]
-COLORS = ["#1b4965", "#ca6702", "#5fa8d3", "#9b2226", "#6a994e", "#7f7f7f", "#6d597a", "#000000"]
-HATCHES = ["", "//", "..", "\\\\", "xx", "--", "++", "oo"]
-BARS = ["#1b4965", "#e09f3e", "#cfe3f1", "#9b2226", "#6a994e", "#d9d9d9", "#6d597a", "#ffffff"]
+DASHES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1)), (0, (3, 1)), (0, (1, 2)), (0, (8, 2)), (0, (4, 1, 1, 1, 1, 1))]
+MARKERS = ["o", "s", "^", "D", "v", "P", "X", "*", "<"]
+COLORS = ["#1b4965", "#ca6702", "#5fa8d3", "#9b2226", "#6a994e", "#7f7f7f", "#6d597a", "#000000", "#bc9a5f"]
+HATCHES = ["", "//", "..", "\\\\", "xx", "--", "++", "oo", "**"]
+BARS = ["#1b4965", "#e09f3e", "#cfe3f1", "#9b2226", "#6a994e", "#d9d9d9", "#6d597a", "#ffffff", "#bc9a5f"]
 # The systems that figures compare keep their look in all of them.
 SYSTEMS = ["PS-Lite as published", "PS-Lite fair", "bsp", "ssp:s=3, lazy", "pssp:s=3,c=0.2, lazy", "ssp:s=3, soft",
            "pssp:s=3,c=0.2, soft", "asp"]

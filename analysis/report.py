@@ -11,6 +11,7 @@ import os
 import sys
 
 try:
+    import numpy
     import pandas
     import figure_style as style
     import fluentps_statistics as statistics
@@ -28,7 +29,10 @@ WHERE_FROM = ["run_id", "origin_utc", "platform", "host", "git", "versions", "mp
 
 
 def name_of(run):
-    return run.attributes.get("run_id") or os.path.basename(os.path.normpath(run.path))
+    """Its run-id; in a sweep, where that is part-0 for all, the name of the folder around it."""
+    path = os.path.abspath(run.path)
+    known = run.attributes.get("run_id") or os.path.basename(path)
+    return os.path.basename(os.path.dirname(path)) if known.startswith("part-") else known
 
 
 def numbers_of(run):
@@ -81,24 +85,28 @@ def picture_of(run):
 
 def comparison(runs, titles):
     """Where the time went, and accuracy over time, of all runs."""
-    figure, grid = style.new(1, 2, width=9.0, height=0.3 * len(runs) + 3.2)
-    parts = list(style.PARTS)
+    learned = any(numpy.isfinite(traces.evaluations(run)["test_accuracy"]).any() for run in runs)
+    figure, grid = style.new(1, 1 + learned, width=10.0, height=0.3 * len(runs) + 2.8)
+    systems = [statistics.system_of(run) for run in runs]
+    titles = systems if len(set(systems)) == len(systems) else titles
     left = [0.0] * len(runs)
     splits = [pandas.DataFrame([traces.time_split(worker) for worker in run.workers]).mean() for run in runs]
-    for part in parts:
+    for part in style.PARTS:
         color, hatch = style.PARTS[part]
         values = [split[part] for split in splits]
         grid[0][0].barh(range(len(runs)), values, left=left, color=color, hatch=hatch, edgecolor="0.3", linewidth=0.5, label=part)
         left = [a + b for a, b in zip(left, values)]
-    grid[0][0].set_yticks(range(len(runs)), titles)
+    grid[0][0].set_yticks(range(len(runs)), [title[:32] for title in titles])
     grid[0][0].invert_yaxis()
     grid[0][0].set(xlabel="time of a worker, mean (s)", title="Where the workers' time went")
-    grid[0][0].legend(ncols=2)
-    for run, title in zip(runs, titles):
-        rows = traces.evaluations(run)
-        grid[0][1].plot(rows["seconds"], rows["test_accuracy"], **style.line(title, titles))
-    grid[0][1].set(xlabel="time (s)", ylabel="test accuracy (share)", title="Accuracy")
-    grid[0][1].legend()
+    grid[0][0].set_xlim(0, 1.35 * max(left))
+    grid[0][0].legend(loc="right")
+    if learned:
+        for run, title in zip(runs, titles):
+            rows = traces.evaluations(run)
+            grid[0][1].plot(rows["seconds"], rows["test_accuracy"], **style.line(title, titles))
+        grid[0][1].set(xlabel="time (s)", ylabel="test accuracy (share)", title="Accuracy")
+        style.legend_above(figure, [grid[0][1]], 4)
     return image_of(figure)
 
 

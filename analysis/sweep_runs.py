@@ -25,11 +25,9 @@ def runs_of(results, sweep, scale):
         raise traces.TraceError(f"{folder} has no list of runs (runs.txt); run {command}, or {MAKE} for everything") from error
     found = []
     for name in names:
-        part, number = last_part(os.path.join(folder, name))
+        part = last_part(os.path.join(folder, name))
         if part is None:
             raise traces.TraceError(f"{folder}/{name} is not done; run {command}, which does what is missing")
-        if number != 0:
-            raise traces.TraceError(f"{folder}/{name} was interrupted and resumed; a figure needs it in one piece: remove it and run {command}")
         found.append(part)
     if not found:
         raise traces.TraceError(f"{folder}/runs.txt names no run; run {command}")
@@ -37,18 +35,20 @@ def runs_of(results, sweep, scale):
 
 
 def last_part(folder):
-    """Folder and number of the part that ended with exit code 0, or None."""
+    """Folder of the last part, where that ended with exit code 0; else None."""
     for number in range(len(os.listdir(folder)) if os.path.isdir(folder) else 0, -1, -1):
         path = os.path.join(folder, f"exit-{number}")
         if os.path.isfile(path):
             with open(path, encoding="utf-8") as file:
-                return (os.path.join(folder, f"part-{number}"), number) if file.read().strip() == "0" else (None, number)
-    return None, 0
+                return os.path.join(folder, f"part-{number}") if file.read().strip() == "0" else None
+    return None
 
 
 def load_closed(path):
-    """A run that came to its end."""
+    """A run from its first iteration to its end."""
     run = traces.load(path)
+    if run.attributes.get("first_iteration", "0") != "0":
+        raise traces.TraceError(f"{path} was interrupted and resumed; a figure needs a run in one piece: remove its folder and repeat it")
     if not run.closed:
         raise traces.TraceError(f"{path} is no whole run: it still goes on, or was killed; wait for its end or repeat it")
     return run

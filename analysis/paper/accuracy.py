@@ -42,6 +42,7 @@ def draw_bars(axes, frame, value, systems, label):
     axes.set_yticks(range(len(systems)), systems)
     axes.invert_yaxis()
     axes.set_xlabel(label)
+    axes.xaxis.set_major_locator(style.matplotlib.ticker.MaxNLocator(4))
     low, high = (table["mean"] - table["deviation"]).min(), (table["mean"] + table["deviation"]).max()
     axes.set_xlim(low - 0.4 * (high - low) - 1e-9, high + 0.1 * (high - low) + 1e-9)
 

@@ -34,7 +34,7 @@ def draw_lines(axes, frame, x, value):
     if value == "delayed":
         axes.set_yscale("log")
     else:
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, 1.45 * axes.get_ylim()[1] if x == "s" else None)
 
 
 def draw(frame):

@@ -46,6 +46,6 @@ def draw(frame):
     for axes, title in zip(grid.flat, ("quadratic: regret", "quadratic: delayed pulls", "quadratic: distance when paused",
                                        f"{images['model'].iloc[0]} on fashion-mnist: accuracy")):
         axes.set_title(title)
-        axes.legend()
+    style.legend_above(figure, [grid[1][0]], 3)
     grid[0][1].set_ylim(bottom=0)
     return figure

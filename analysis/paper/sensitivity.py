@@ -11,8 +11,8 @@ LABELS = {"mean_ms": "mean delay (ms)", "sdev_ms": "deviation of the delay (ms)"
 def straggler_of(text):
     """every=8,mean_ms=30,sdev_ms=10 as share, mean_ms and sdev_ms; all 0 where nobody is delayed."""
     found = dict(each.split("=") for each in text.split(",") if "=" in each)
-    mean, deviation = float(found.get("mean_ms", 0)), float(found.get("sdev_ms", 0))
-    return {"share": 1 / int(found["every"]) if mean or deviation else 0.0, "mean_ms": mean, "sdev_ms": deviation}
+    return {"share": 1 / int(found["every"]) if found else 0.0, "mean_ms": float(found.get("mean_ms", 0)),
+            "sdev_ms": float(found.get("sdev_ms", 0))}
 
 
 def variation_of(text):
@@ -23,7 +23,7 @@ def variation_of(text):
 
 def rows(run):
     known = traces.settings(run)
-    return [{"system": statistics.system_of(run), **straggler_of(known["straggler"]), "variation": variation_of(known["compute-model"]),
+    return [{"system": statistics.system_of(run), **straggler_of(known.get("straggler", "")), "variation": variation_of(known["compute-model"]),
              "workers": len(run.workers), "seed": run.attributes.get("seed"), **statistics.delays(run),
              "iteration_ms": 1e3 * statistics.times_per_iteration(run)["iteration_s"],
              "makespan_s": statistics.makespan(run)}]

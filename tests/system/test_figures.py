@@ -127,7 +127,7 @@ def test_small_formulas():
     assert delays.arguments_of("pssp:s=3,c=0.5") == {"s": 3, "c": 0.5} and delays.arguments_of("ssp:s=4") == {"s": 4, "c": 1}
     assert [equivalence.equal_bound(each) for each in ("pssp:s=3,c=0.333333", "pssp:s=3,c=0.1", "ssp:s=7")] == [5, 12, 7]
     assert sensitivity.straggler_of("every=8,mean_ms=30,sdev_ms=10") == {"share": 0.125, "mean_ms": 30, "sdev_ms": 10}
-    assert sensitivity.straggler_of("every=8,mean_ms=0,sdev_ms=0")["share"] == 0
+    assert sensitivity.straggler_of("") == {"share": 0, "mean_ms": 0, "sdev_ms": 0}
     assert sensitivity.variation_of("normal:mean=50,sdev=5") == pytest.approx(0.1)
     assert timeline.union([(5, 6), (0, 4), (1, 3), (4, 4.5)]) == [(0, 4.5), (5, 6)]
 
@@ -182,7 +182,11 @@ def damage(folder, kind):
     elif kind == "failed":
         (folder / "run0" / "exit-0").write_text("3\n")
     elif kind == "resumed":
-        (folder / "run0" / "exit-1").write_text("0\n")
+        with h5py.File(part / "run.h5", "a") as file:
+            for group in file.values():
+                group.attrs["first_iteration"] = numpy.bytes_("5")
+    elif kind == "failed again":
+        (folder / "run0" / "exit-1").write_text("3\n")
     elif kind == "running":
         (folder / "run0" / "exit-0").unlink()
     elif kind == "no list":
@@ -193,12 +197,20 @@ def damage(folder, kind):
 
 @pytest.mark.parametrize("kind, words", [
     ("empty", "cannot read"), ("foreign", "no trace of FluentPS"), ("failed", "is not done; run jobs/submit.py"),
-    ("running", "is not done; run jobs/submit.py"), ("resumed", "interrupted and resumed"), ("recovered", "is no whole run"),
+    ("failed again", "is not done; run"), ("running", "is not done; run jobs/submit.py"), ("resumed", "interrupted and resumed"), ("recovered", "is no whole run"),
     ("no list", "has no list of runs"), ("no runs", "names no run")])
 def test_results_that_cannot_be_drawn(tmp_path, monkeypatch, capsys, kind, words):
     damage(write_sweep(tmp_path / "runs", "timeline", [CONFIG], done=0 if kind == "recovered" else 1), kind)
     one_sentence(call(monkeypatch, capsys, figures, "timeline", "--results", tmp_path / "runs", "--out", tmp_path / "out"), "figures", words)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_run_that_was_done_again_is_taken(tmp_path):
+    folder = write_sweep(tmp_path, "timeline", [CONFIG])
+    (folder / "run0" / "exit-0").write_text("3\n")
+    write_run(folder / "run0" / "part-1")
+    (folder / "run0" / "exit-1").write_text("0\n")
+    assert sweep_runs.runs_of(str(tmp_path), "timeline", "quick") == [str(folder / "run0" / "part-1")]
 
 
 def test_live_and_recovered_runs_are_not_closed(tmp_path):
@@ -245,6 +257,13 @@ def test_claims(tmp_path):
     assert found["equivalence"].ours == "ratio of regrets 1.020 to 1.020, of delayed pulls 0.950 to 0.950"
     assert found["equivalence"].verdict == "supported" and found["distance"].ours == "6.3 for 7"
     assert found["lazy-cost"].ours == "+5.0 % where computing varies by 10 %"
+
+
+def test_interval_over_three_seeds():
+    # Differences 1, 2, 3: deviation 1, so 4.30 / sqrt(3).
+    frame = pandas.DataFrame([{"system": s, "seed": k, "x": k if s == "a" else 0.0} for s in "ab" for k in (1.0, 2.0, 3.0)])
+    mean, half, seeds = claims.paired(frame, "x", "a", "b")
+    assert (mean, seeds) == (2, 3) and half == pytest.approx(2.4826, abs=1e-3)
 
 
 def test_a_claim_that_is_lost_ends_with_1(tmp_path, monkeypatch, capsys):
