@@ -151,7 +151,7 @@ endef
 $(foreach app,$(APPS),$(eval $(call program,$(app))))
 define unit_test
 $(OUT)/tests/unit-$(1): $(call objects,tests/unit/$(1)/*.cpp) $(if $(filter apps,$(1)),$(BUILD)/obj/src/apps/train/ini_file.o) \
-    $(if $(filter train,$(1)),$(TRAIN)) $(CORE)
+    $(if $(filter train,$(1)),$(BUILD)/obj/tests/unit/gpu/fake_device.o $(TRAIN)) $(CORE)
 	$$(LINK) -lgtest -lgtest_main $(if $(filter train,$(1)),$(LDLIBS_TRAIN)) $(BOOST_LIBS) $(LDLIBS_CORE) -o $$@
 endef
 $(foreach room,$(sort $(UNIT_ROOMS)),$(eval $(call unit_test,$(room))))
