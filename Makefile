@@ -14,6 +14,8 @@ BUILD := build$(if $(SAN),/san-$(SAN))$(if $(filter 1,$(DEBUG)),/debug)
 # With CUDA=1 the same objects are linked with those of src/gpu, so only what is linked lies apart.
 OUT := $(BUILD)$(if $(filter 1,$(CUDA)),/cuda)
 
+comma := ,
+
 # --- Dependencies: found here, each overridable on the command line ----------------------------------------------------
 MPICXX ?= mpicxx
 CXX_WRAP := $(shell command -v ccache 2>/dev/null)
@@ -28,7 +30,8 @@ FMT_LIBS ?= -lfmt
 ZLIB_LIBS ?= -lz
 TORCH_DIR ?= /usr
 TORCH_CFLAGS ?= $(if $(filter /usr,$(TORCH_DIR)),,-isystem $(TORCH_DIR)/include) -isystem $(TORCH_DIR)/include/torch/csrc/api/include
-TORCH_LIBS ?= -L$(TORCH_DIR)/lib -Wl,-rpath,$(TORCH_DIR)/lib -ltorch -ltorch_cpu -lc10
+TORCH_LIBS ?= -L$(TORCH_DIR)/lib -Wl,-rpath,$(TORCH_DIR)/lib -ltorch -ltorch_cpu -lc10 \
+  $(if $(wildcard $(TORCH_DIR)/lib/libtorch_cuda.so),-Wl$(comma)--no-as-needed -ltorch_cuda -lc10_cuda -Wl$(comma)--as-needed)
 CUDA_HOME ?= /usr/local/cuda
 NVCC ?= $(CUDA_HOME)/bin/nvcc
 NCCL_HOME ?= $(CUDA_HOME)
@@ -57,7 +60,6 @@ ALL_NVCCFLAGS = -std=c++20 -O3 -fmad=false --expt-relaxed-constexpr $(NVCCFLAGS)
 GPU_CFLAGS = -isystem $(CUDA_HOME)/include -isystem $(NCCL_HOME)/include
 GPU_LIBS = $(if $(filter 1,$(NCCL)),-L$(NCCL_HOME)/lib64 -L$(NCCL_HOME)/lib -Wl$(comma)-rpath$(comma)$(NCCL_HOME)/lib64 -lnccl) \
   -L$(CUDA_HOME)/lib64 -lcudart_static -ldl -lrt
-comma := ,
 LDLIBS_CORE = $(if $(filter 1,$(CUDA)),$(GPU_LIBS)) $(HDF5_LIBS) $(FMT_LIBS) $(MPI_LIBS) -pthread
 LDLIBS_TRAIN = $(TORCH_LIBS) $(ZLIB_LIBS)
 

@@ -98,7 +98,9 @@ class Cluster:
         text = CONFIGURATION.format(host=socket.gethostname(), ports=ports, folder=self.folder, nodes=nodes, count=NODES,
                                     max_array=max_array)
         (self.folder / "slurm.conf").write_text(text, encoding="utf-8")
-        (self.folder / "gres.conf").write_text(f"Name=gpu Count={GPUS}\n", encoding="utf-8")
+        for k in range(GPUS):
+            (self.folder / f"gpu{k}").touch()
+        (self.folder / "gres.conf").write_text(f"Name=gpu File={self.folder}/gpu[0-{GPUS - 1}]\n", encoding="utf-8")
         # Slurm's PMIx names its folders by job only: four nodes need a place each, mounted in _start.
         (self.folder / "pmix").mkdir()
         (self.folder / "mpi.conf").write_text(f"PMIxCliTmpDirBase={self.folder}/pmix\n", encoding="utf-8")

@@ -343,7 +343,7 @@ def test_ids_are_stable_and_follow_what_a_run_is_given(tmp_path):
 def test_the_gpu_script_asks_for_gpus_and_the_build_says_what_it_lacks(slurm, tmp_path):
     job = submit(slurm, settings(tmp_path), [], "gpu.sbatch", *QUICK)
     assert slurm.wait(job)["ExitCode"].startswith("2:")
-    assert "gres/gpu=4" in slurm.call("scontrol", "show", "job", job).stdout
+    assert "gpu:4" in slurm.call("scontrol", "show", "job", job).stdout
     assert "build with make CUDA=1" in log_of(tmp_path / f"job-{job}")
 
 
