@@ -40,7 +40,7 @@ $(if $(filter 0,$(CUDA)),$(error NCCL=1 needs CUDA=1 too))
 $(if $(wildcard $(NVCC)),,$(error CUDA=1 needs nvcc, and $(NVCC) is not there; set CUDA_HOME, the folder of the CUDA toolkit))
 endif
 PYTHON ?= /usr/bin/python3
-FIND_DEPS = MPICXX='$(MPICXX)' CXX='$(CXX)' PYTHON='$(PYTHON)' \
+FIND_DEPS = MPICXX='$(MPICXX)' CXX='$(CXX)' NVCC='$(NVCC)' PYTHON='$(PYTHON)' \
   DEP_CFLAGS='$(HDF5_CFLAGS) $(TORCH_CFLAGS) $(BOOST_CFLAGS) $(FMT_CFLAGS) $(CXXFLAGS)' tests/find_deps
 
 PACKAGES := g++ make git ca-certificates pkg-config openmpi-bin libopenmpi-dev libucx-dev libhdf5-dev hdf5-tools \
@@ -193,6 +193,7 @@ SMPICXX ?= smpicxx
 SIM := $(BUILD)/sim
 SIM_PROGRAMS := $(SIM)/bin/fluentps-train $(SIM)/bin/fluentps-bench
 SIM_CXXFLAGS = $(filter-out $(MPI_CFLAGS),$(ALL_CXXFLAGS)) -DFLUENTPS_SIMULATED -DSMPI_NO_OVERRIDE_MALLOC
+SIM_CORE_OBJ := $(filter-out $(BUILD)/obj/src/gpu/%,$(CORE_OBJ)) $(call objects,src/gpu/*_cpu.cpp)
 sim_objects = $(patsubst $(BUILD)/obj/%,$(SIM)/obj/%,$(1))
 $(SIM)/obj/src/trace/provenance.o: $(BUILD)/git-version
 $(SIM)/obj/src/trace/provenance.o: EXTRA = -DFLUENTPS_GIT='"$(FLUENTPS_GIT)"'
@@ -204,7 +205,7 @@ $(SIM)/obj/%.o: %.cpp
 	$(Q)$(CXX_WRAP) $(SMPICXX) $(SIM_CXXFLAGS) $(EXTRA) -c $< -o $@
 $(SIM)/bin/fluentps-train: $(call sim_objects,$(TRAIN_OBJ))
 $(SIM)/bin/fluentps-train: EXTRA_LIBS = $(LDLIBS_TRAIN)
-$(SIM)/bin/fluentps-%: $(call sim_objects,$(CORE_OBJ))
+$(SIM)/bin/fluentps-%: $(call sim_objects,$(SIM_CORE_OBJ))
 	@mkdir -p $(@D)
 	$(SAY) link $@
 	$(Q)$(SMPICXX) $^ $(EXTRA_LIBS) $(BOOST_LIBS) $(HDF5_LIBS) $(FMT_LIBS) -pthread -o $@
@@ -257,7 +258,7 @@ SOAK_SECONDS ?= 600
 soak: $(OUT)/bin/fluentps-train ## 8 ranks with random stragglers and model switches for ten minutes: memory must stay flat
 	@$(PYTHON) tests/soak $(SOAK_SECONDS)
 
-SAN_TESTS := sync shard net ps trace
+SAN_TESTS := sync shard net gpu ps trace
 check-san: ## unit tests and the session's tests under MPI with the address and undefined-behaviour sanitizers
 	@$(MAKE) --no-print-directory SAN=address,undefined $(foreach room,$(SAN_TESTS),build/san-address,undefined/tests/unit-$(room)) \
 	  build/san-address,undefined/tests/mpi/session

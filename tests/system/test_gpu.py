@@ -6,7 +6,7 @@ import pytest
 from conftest import BUILD, ROOT, MPI_ENVIRONMENT, environment, mpirun, run
 
 QUICK = ["--model", "quadratic", "--iterations", 5]
-CUDA = BUILD / "cuda"
+CUDA = BUILD if BUILD.name == "cuda" else BUILD / "cuda"
 
 needs_cuda_build = pytest.mark.skipif(not (CUDA / "bin" / "fluentps-train").exists(),
                                       reason="there is no build with CUDA (nvcc, make check-cuda-build)")
@@ -19,6 +19,7 @@ def has_gpu():
         return False
 
 
+@pytest.mark.skipif(BUILD.name == "cuda", reason="this is a build with CUDA")
 @pytest.mark.parametrize("transfer", ["auto", "direct", "staged"])
 def test_a_build_without_cuda_says_how_to_get_one(tmp_path, transfer):
     result = mpirun(2, "--out", tmp_path / "out", *QUICK, "--gpu-transfer", transfer, expect=2)
