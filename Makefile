@@ -14,6 +14,8 @@ BUILD := build$(if $(SAN),/san-$(SAN))$(if $(filter 1,$(DEBUG)),/debug)
 # With CUDA=1 the same objects are linked with those of src/gpu, so only what is linked lies apart.
 OUT := $(BUILD)$(if $(filter 1,$(CUDA)),/cuda)
 
+comma := ,
+
 # --- Dependencies: found here, each overridable on the command line ----------------------------------------------------
 MPICXX ?= mpicxx
 CXX_WRAP := $(shell command -v ccache 2>/dev/null)
@@ -28,7 +30,8 @@ FMT_LIBS ?= -lfmt
 ZLIB_LIBS ?= -lz
 TORCH_DIR ?= /usr
 TORCH_CFLAGS ?= $(if $(filter /usr,$(TORCH_DIR)),,-isystem $(TORCH_DIR)/include) -isystem $(TORCH_DIR)/include/torch/csrc/api/include
-TORCH_LIBS ?= -L$(TORCH_DIR)/lib -Wl,-rpath,$(TORCH_DIR)/lib -ltorch -ltorch_cpu -lc10
+TORCH_LIBS ?= -L$(TORCH_DIR)/lib -Wl,-rpath,$(TORCH_DIR)/lib -ltorch -ltorch_cpu -lc10 \
+  $(if $(wildcard $(TORCH_DIR)/lib/libtorch_cuda.so),-Wl$(comma)--no-as-needed -ltorch_cuda -lc10_cuda -Wl$(comma)--as-needed)
 CUDA_HOME ?= /usr/local/cuda
 NVCC ?= $(CUDA_HOME)/bin/nvcc
 NCCL_HOME ?= $(CUDA_HOME)
@@ -37,7 +40,7 @@ $(if $(filter 0,$(CUDA)),$(error NCCL=1 needs CUDA=1 too))
 $(if $(wildcard $(NVCC)),,$(error CUDA=1 needs nvcc, and $(NVCC) is not there; set CUDA_HOME, the folder of the CUDA toolkit))
 endif
 PYTHON ?= /usr/bin/python3
-FIND_DEPS = MPICXX='$(MPICXX)' CXX='$(CXX)' PYTHON='$(PYTHON)' \
+FIND_DEPS = MPICXX='$(MPICXX)' CXX='$(CXX)' NVCC='$(NVCC)' PYTHON='$(PYTHON)' \
   DEP_CFLAGS='$(HDF5_CFLAGS) $(TORCH_CFLAGS) $(BOOST_CFLAGS) $(FMT_CFLAGS) $(CXXFLAGS)' tests/find_deps
 
 PACKAGES := g++ make git ca-certificates pkg-config openmpi-bin libopenmpi-dev libucx-dev libhdf5-dev hdf5-tools \
@@ -57,7 +60,6 @@ ALL_NVCCFLAGS = -std=c++20 -O3 -fmad=false --expt-relaxed-constexpr $(NVCCFLAGS)
 GPU_CFLAGS = -isystem $(CUDA_HOME)/include -isystem $(NCCL_HOME)/include
 GPU_LIBS = $(if $(filter 1,$(NCCL)),-L$(NCCL_HOME)/lib64 -L$(NCCL_HOME)/lib -Wl$(comma)-rpath$(comma)$(NCCL_HOME)/lib64 -lnccl) \
   -L$(CUDA_HOME)/lib64 -lcudart_static -ldl -lrt
-comma := ,
 LDLIBS_CORE = $(if $(filter 1,$(CUDA)),$(GPU_LIBS)) $(HDF5_LIBS) $(FMT_LIBS) $(MPI_LIBS) -pthread
 LDLIBS_TRAIN = $(TORCH_LIBS) $(ZLIB_LIBS)
 
@@ -151,7 +153,7 @@ endef
 $(foreach app,$(APPS),$(eval $(call program,$(app))))
 define unit_test
 $(OUT)/tests/unit-$(1): $(call objects,tests/unit/$(1)/*.cpp) $(if $(filter apps,$(1)),$(BUILD)/obj/src/apps/train/ini_file.o) \
-    $(if $(filter train,$(1)),$(TRAIN)) $(CORE)
+    $(if $(filter train,$(1)),$(BUILD)/obj/tests/unit/gpu/fake_device.o $(TRAIN)) $(CORE)
 	$$(LINK) -lgtest -lgtest_main $(if $(filter train,$(1)),$(LDLIBS_TRAIN)) $(BOOST_LIBS) $(LDLIBS_CORE) -o $$@
 endef
 $(foreach room,$(sort $(UNIT_ROOMS)),$(eval $(call unit_test,$(room))))
@@ -191,6 +193,7 @@ SMPICXX ?= smpicxx
 SIM := $(BUILD)/sim
 SIM_PROGRAMS := $(SIM)/bin/fluentps-train $(SIM)/bin/fluentps-bench
 SIM_CXXFLAGS = $(filter-out $(MPI_CFLAGS),$(ALL_CXXFLAGS)) -DFLUENTPS_SIMULATED -DSMPI_NO_OVERRIDE_MALLOC
+SIM_CORE_OBJ := $(filter-out $(BUILD)/obj/src/gpu/%,$(CORE_OBJ)) $(call objects,src/gpu/*_cpu.cpp)
 sim_objects = $(patsubst $(BUILD)/obj/%,$(SIM)/obj/%,$(1))
 $(SIM)/obj/src/trace/provenance.o: $(BUILD)/git-version
 $(SIM)/obj/src/trace/provenance.o: EXTRA = -DFLUENTPS_GIT='"$(FLUENTPS_GIT)"'
@@ -202,7 +205,7 @@ $(SIM)/obj/%.o: %.cpp
 	$(Q)$(CXX_WRAP) $(SMPICXX) $(SIM_CXXFLAGS) $(EXTRA) -c $< -o $@
 $(SIM)/bin/fluentps-train: $(call sim_objects,$(TRAIN_OBJ))
 $(SIM)/bin/fluentps-train: EXTRA_LIBS = $(LDLIBS_TRAIN)
-$(SIM)/bin/fluentps-%: $(call sim_objects,$(CORE_OBJ))
+$(SIM)/bin/fluentps-%: $(call sim_objects,$(SIM_CORE_OBJ))
 	@mkdir -p $(@D)
 	$(SAY) link $@
 	$(Q)$(SMPICXX) $^ $(EXTRA_LIBS) $(BOOST_LIBS) $(HDF5_LIBS) $(FMT_LIBS) -pthread -o $@
@@ -269,7 +272,7 @@ SOAK_SECONDS ?= 600
 soak: $(OUT)/bin/fluentps-train ## 8 ranks with random stragglers and model switches for ten minutes: memory must stay flat
 	@$(PYTHON) tests/soak $(SOAK_SECONDS)
 
-SAN_TESTS := text sync shard net ps trace
+SAN_TESTS := text sync shard net gpu ps trace
 check-san: ## unit tests and the session's tests under MPI with the address and undefined-behaviour sanitizers
 	@$(MAKE) --no-print-directory SAN=address,undefined $(foreach room,$(SAN_TESTS),build/san-address,undefined/tests/unit-$(room)) \
 	  build/san-address,undefined/tests/mpi/session

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "fluentps/error.hpp"
 #include "ps/server.hpp"
@@ -35,19 +36,10 @@ State Server::state() {
     for (auto& [name, values] : rule_->state()) state.arrays.emplace_back(prefix + name, values);
     for (auto& [name, value] : rule_->scalars()) state.numbers.emplace_back(prefix + name, value);
   }
-  if (path_->memory().on_host()) return state;
-  copies_.clear();
-  for (auto& [name, values] : state.arrays) {
-    auto& copy = copies_.emplace_back(Copy{values, std::vector<float>(values.size())});
-    path_->memory().read(copy.original, copy.values);
-    values = copy.values;
-  }
-  return state;
+  return copies_.on_host(path_->memory(), std::move(state));
 }
 
-void Server::adopt_state() {
-  for (auto& copy : copies_) path_->memory().write(copy.original, copy.values);
-}
+void Server::adopt_state() { copies_.adopt(path_->memory()); }
 
 std::span<const float> Server::weights() {
   return path_->memory().on_host() ? weights_ : state().arrays.front().second;

@@ -19,6 +19,7 @@
 #include "ps/arrival_sum.hpp"
 #include "ps/ordered_sum.hpp"
 #include "shard/shard_path.hpp"
+#include "shard/state_copies.hpp"
 #include "shard/update_rule.hpp"
 #include "shard/wire_format.hpp"
 #include "sync/controller.hpp"
@@ -171,12 +172,7 @@ class Server {
     Header header;
   };
   std::deque<Used> used_;  ///< slots whose values have been used, and that are not free yet
-  /// The arrays of state(), where the host cannot read them.
-  struct Copy {
-    std::span<float> original;
-    std::vector<float> values;
-  };
-  std::vector<Copy> copies_;
+  StateCopies copies_;
   std::uint32_t queued_ = 0;   ///< messages in all queues
   std::uint32_t readers_ = 0;  ///< snapshots being read
   bool initialized_ = false;

@@ -93,10 +93,6 @@ class WorkerClient final : public Worker {
   void put_packed(ServerIndex server, std::span<const float> values, std::int64_t first, std::int64_t count);
   void scatter_packed(ServerIndex server);
   void announce_chunk(ServerIndex server, MessageKind kind, std::uint16_t last_flags, std::span<const float> values);
-  bool passes_host(const float* buffer) const;
-  std::span<const float> source(std::span<const float> values);
-  void aim(std::span<float> weights);
-  std::unique_ptr<HostMirror> make_mirror() const;
   void request_pull();
   void ask_scheduler();
   void await_pull(std::span<float> weights);
@@ -109,6 +105,11 @@ class WorkerClient final : public Worker {
   [[noreturn]] void give_up(const char* what, std::int64_t waited_ns) const;
   std::string missing_servers() const;
   ServerIndex visit(std::uint32_t k) const;
+  // worker_buffers.cpp
+  bool passes_host(const float* buffer) const;
+  std::span<const float> source(std::span<const float> values);
+  void aim(std::span<float> weights);
+  std::unique_ptr<HostMirror> make_mirror() const;
   std::uint64_t moved_bytes(std::size_t elements, bool with_request) const;
 
   WorkerOptions options_;

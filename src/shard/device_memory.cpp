@@ -1,6 +1,7 @@
 #include "shard/device_memory.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -50,6 +51,11 @@ std::vector<double> DeviceMemory::squared_norms(std::span<const std::span<const 
   device_.synchronize(DeviceStream::kOut);
   const auto norms = norms_on_host_.span().first(parts.size());
   return {norms.begin(), norms.end()};
+}
+
+/// No sum of squares of finite float32 leaves the range of double.
+bool DeviceMemory::all_finite(std::span<const float> values) {
+  return std::isfinite(squared_norms(std::span(&values, 1)).front());
 }
 
 void DeviceMemory::write(std::span<float> to, std::span<const float> host) {

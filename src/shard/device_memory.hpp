@@ -18,6 +18,7 @@ class DeviceMemory final : public ShardMemory {
   bool on_host() const override { return false; }
   void run(const Pass& pass) override { device_.run(pass); }
   std::vector<double> squared_norms(std::span<const std::span<const float>> parts) override;
+  bool all_finite(std::span<const float> values) override;
   void write(std::span<float> to, std::span<const float> host) override;
   void read(std::span<const float> from, std::span<float> host) override;
   void finish() override { device_.synchronize(DeviceStream::kCompute); }

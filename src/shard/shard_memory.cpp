@@ -67,6 +67,8 @@ std::vector<double> HostMemory::squared_norms(std::span<const std::span<const fl
   return norms;
 }
 
+bool HostMemory::all_finite(std::span<const float> values) { return kernels::all_finite(values); }
+
 void HostMemory::write(std::span<float> to, std::span<const float> host) {
   require_same(to.size(), host.size());
   std::copy(host.begin(), host.end(), to.begin());

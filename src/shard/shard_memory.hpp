@@ -22,6 +22,8 @@ class ShardMemory {
   virtual void run(const Pass& pass) = 0;
   /// The squared norm of each part, in double. Waits for it.
   virtual std::vector<double> squared_norms(std::span<const std::span<const float>> parts) = 0;
+  /// Whether no element is infinite or NaN. Waits for it.
+  virtual bool all_finite(std::span<const float> values) = 0;
   /// Copies into this memory, after all passes so far; returns when `host` may be changed.
   virtual void write(std::span<float> to, std::span<const float> host) = 0;
   /// Copies out of this memory, after all passes so far; returns when it is done.
@@ -37,6 +39,7 @@ class HostMemory final : public ShardMemory {
   bool on_host() const override { return true; }
   void run(const Pass& pass) override;
   std::vector<double> squared_norms(std::span<const std::span<const float>> parts) override;
+  bool all_finite(std::span<const float> values) override;
   void write(std::span<float> to, std::span<const float> host) override;
   void read(std::span<const float> from, std::span<float> host) override;
   void finish() override {}

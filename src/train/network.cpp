@@ -22,6 +22,7 @@ class ModuleNetwork : public Network {
   NamedTensors parameters() override { return named(module_->named_parameters()); }
   NamedTensors buffers() override { return named(module_->named_buffers()); }
   void set_training(bool on) override { module_->train(on); }
+  void to_gpu() override { module_->to(torch::kCUDA); }
   void to_double() override { module_->to(torch::kFloat64); }
   bool initialised() const override { return false; }
 

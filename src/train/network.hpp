@@ -25,6 +25,8 @@ class Network {
   /// Not trainable: running statistics of batch normalization.
   virtual NamedTensors buffers() = 0;
   virtual void set_training(bool on) = 0;
+  /// Parameters and buffers move to the current GPU; the tensors handed out before stay theirs.
+  virtual void to_gpu() = 0;
   /// For gradient checks.
   virtual void to_double() = 0;
   /// Whether the parameters already have their initial values (TorchScript), or are to be drawn.

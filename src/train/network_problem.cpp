@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <utility>
 
 #include "train/batches.hpp"
 #include "train/makers.hpp"
@@ -52,7 +52,7 @@ class NetworkProblem : public Problem {
     }
     initial_.resize(static_cast<std::size_t>(size_));
     if (network_->initialised()) {
-      copy_out(parameters_, initial_.data());
+      copy_out(parameters_, initial_.data(), torch::kCPU);
     } else {
       draw_initial(named_parameters_, filter_gain(*network_), options.seed, initial_.data());
     }
@@ -74,18 +74,27 @@ class NetworkProblem : public Problem {
   double gradient(std::span<const float> weights, Iteration i, std::span<float> gradient) override {
     require_size(weights.size());
     require_size(gradient.size());
-    set_weights(weights);
+    set_weights(weights, device_);
     load_batch(i);
     network_->set_training(true);
-    const auto loss = torch::nn::functional::cross_entropy(network_->forward(images_), labels_);
+    const auto loss = torch::nn::functional::cross_entropy(network_->forward(images_.to(device_)), labels_.to(device_));
     const auto gradients = torch::autograd::grad({loss}, parameters_, {}, c10::nullopt, false, /*allow_unused=*/true);
-    copy_out(gradients, gradient.data());
+    copy_out(gradients, gradient.data(), device_);
+    if (device_.is_cuda()) torch::cuda::synchronize(device_.index());
     return loss.item<double>();
+  }
+
+  /// Debian's libtorch computes on the CPU only.
+  bool move_to_gpu() override {
+    if (!torch::cuda::is_available()) return false;
+    network_->to_gpu();
+    device_ = torch::Device(torch::kCUDA, parameters_.front().get_device());
+    return true;
   }
 
   std::optional<Evaluation> evaluate(std::span<const float> weights) override {
     require_size(weights.size());
-    set_weights(weights);
+    set_weights(weights, torch::kCPU);
     const torch::NoGradGuard no_grad;
     network_->set_training(false);
     std::int64_t count = sets_->test.size();
@@ -110,11 +119,20 @@ class NetworkProblem : public Problem {
 
   std::vector<std::pair<std::string, std::span<float>>> local_state() override {
     std::vector<std::pair<std::string, std::span<float>>> state;
+    buffer_copies_.clear();
     for (const auto& [name, tensor] : network_->buffers()) {
       if (tensor.scalar_type() != torch::kFloat32 || !tensor.is_contiguous()) continue;
-      state.emplace_back(name, std::span(tensor.data_ptr<float>(), static_cast<std::size_t>(tensor.numel())));
+      // Of a CPU's tensor this is the tensor itself.
+      const auto& copy = buffer_copies_.emplace_back(tensor, tensor.cpu()).second;
+      state.emplace_back(name, std::span(copy.data_ptr<float>(), static_cast<std::size_t>(copy.numel())));
     }
     return state;
+  }
+
+  void adopt_local_state() override {
+    const torch::NoGradGuard no_grad;
+    for (auto& [tensor, copy] : buffer_copies_)
+      if (tensor.is_cuda()) tensor.copy_(copy);
   }
 
  private:
@@ -128,25 +146,26 @@ class NetworkProblem : public Problem {
     throw std::invalid_argument(fmt::format("{} has {} parameters, called with {}", options_.model, size_, size));
   }
 
-  void set_weights(std::span<const float> weights) {
-    const float* from = weights.data();
+  /// `where` the weights lie.
+  void set_weights(std::span<const float> weights, torch::Device where) {
+    const torch::NoGradGuard no_grad;
+    auto* from = const_cast<float*>(weights.data());  // from_blob takes no const; it is only read
     for (auto& tensor : parameters_) {
-      std::memcpy(tensor.data_ptr<float>(), from, tensor.nbytes());
+      tensor.copy_(torch::from_blob(from, tensor.sizes(), torch::TensorOptions(torch::kFloat32).device(where)));
       from += tensor.numel();
     }
   }
 
   /// A tensor that the loss does not depend on has no gradient: zero.
-  void copy_out(const std::vector<torch::Tensor>& tensors, float* into) const {
+  void copy_out(const std::vector<torch::Tensor>& tensors, float* into, torch::Device where) const {
+    const torch::NoGradGuard no_grad;
     for (std::size_t t = 0; t < tensors.size(); ++t) {
-      const auto count = parameters_[t].numel();
-      if (tensors[t].defined()) {
-        const auto contiguous = tensors[t].contiguous();
-        std::memcpy(into, contiguous.data_ptr<float>(), contiguous.nbytes());
-      } else {
-        std::fill(into, into + count, 0.0F);
-      }
-      into += count;
+      auto target = torch::from_blob(into, parameters_[t].sizes(), torch::TensorOptions(torch::kFloat32).device(where));
+      if (tensors[t].defined())
+        target.copy_(tensors[t]);
+      else
+        target.zero_();
+      into += target.numel();
     }
   }
 
@@ -170,6 +189,8 @@ class NetworkProblem : public Problem {
       prepare_image(*sets_, sets_->test, first + j, images.data_ptr<float>() + j * sets_->test.form.pixels());
       labels.data_ptr<std::int64_t>()[j] = sets_->test.labels[static_cast<std::size_t>(first + j)];
     }
+    images = images.to(device_);
+    labels = labels.to(device_);
     const auto logits = network_->forward(images);
     const auto options = torch::nn::functional::CrossEntropyFuncOptions().reduction(torch::kSum);
     return {torch::nn::functional::cross_entropy(logits, labels, options).item<double>(),
@@ -185,6 +206,8 @@ class NetworkProblem : public Problem {
   std::vector<torch::Tensor> parameters_;
   std::int64_t size_ = 0;
   std::vector<float> initial_;
+  torch::Device device_ = torch::kCPU;
+  std::vector<std::pair<torch::Tensor, torch::Tensor>> buffer_copies_;  ///< running statistics, and them on the host
   torch::Tensor images_;
   torch::Tensor labels_;
 };

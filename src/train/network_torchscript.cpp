@@ -28,6 +28,7 @@ class ScriptNetwork : public Network {
     return result;
   }
   void set_training(bool on) override { module_.train(on); }
+  void to_gpu() override { module_.to(torch::kCUDA); }
   void to_double() override { module_.to(torch::kFloat64); }
   bool initialised() const override { return true; }
 

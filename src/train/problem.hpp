@@ -29,7 +29,11 @@ class Problem {
   /// Mean loss of this worker's part of global batch `i`, and its gradient. Part and gradient depend on nothing but the
   /// options, the weights and `i`. Pass the same buffer each time: `synthetic` fills it once only.
   virtual double gradient(std::span<const float> weights, Iteration i, std::span<float> gradient) = 0;
-  /// On the whole test set; nullopt where there is none.
+  /// Moves the computation to the GPU that is this thread's current one, where the problem and its library can: from
+  /// then on weights and gradient of `gradient` are of that GPU's memory, complete at the call and at the return. Else
+  /// false.
+  virtual bool move_to_gpu() { return false; }
+  /// On the whole test set; nullopt where there is none. `weights`: the host's memory.
   virtual std::optional<Evaluation> evaluate(std::span<const float> weights) = 0;
   /// Iterations of one pass over the training data; 0 where there is no data set.
   virtual Iteration iterations_per_epoch() const = 0;
@@ -37,8 +41,10 @@ class Problem {
   /// False where the gradient stands for nothing: it is then pushed as it is, without an optimizer's pass over it.
   virtual bool moves_weights() const { return true; }
   /// What this worker holds besides the weights and a checkpoint must keep (running statistics of batch normalization):
-  /// name and float32 view, valid while the problem lives.
+  /// name and float32 view, of a GPU a copy, valid until the next call.
   virtual std::vector<std::pair<std::string, std::span<float>>> local_state() { return {}; }
+  /// The arrays of the last local_state have been changed: takes them over.
+  virtual void adopt_local_state() {}
 };
 
 struct ProblemOptions {

@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "fluentps/error.hpp"
-#include "shard/kernels.hpp"
+#include "shard/device_memory.hpp"
 
 namespace fluentps::train {
 namespace {
@@ -28,6 +29,11 @@ std::vector<LayerRange> layers_of(const std::vector<TensorSpec>& tensors) {
   return layers;
 }
 
+std::unique_ptr<ShardMemory> make_memory(Device* device, Problem& problem) {
+  if (device != nullptr && problem.move_to_gpu()) return std::make_unique<DeviceMemory>(*device);
+  return std::make_unique<HostMemory>();
+}
+
 }  // namespace
 
 Trainer::Trainer(const TrainerOptions& options, Problem& problem, Clock& clock, trace::WorkerTrace* trace,
@@ -38,6 +44,7 @@ Trainer::Trainer(const TrainerOptions& options, Problem& problem, Clock& clock, 
       trace_(trace),
       observer_(observer),
       schedule_(make_schedule(options.schedule)),
+      memory_(make_memory(options.device, problem)),
       compute_model_(options.compute_model, options.seed, options.worker),
       straggler_(options.straggler, options.seed, options.workers, options.worker) {
   const auto tensors = problem.tensors();
@@ -47,15 +54,22 @@ Trainer::Trainer(const TrainerOptions& options, Problem& problem, Clock& clock, 
   if (options.grad_accumulate == 0) throw UsageError("--grad-accumulate is 0; it must be 1 or more");
   // Made in any case: a mistake in its options is the user's wherever it runs.
   rule_ = make_update_rule(options.rule, options.optimizer_at_server ? 0 : n,
-                           options.optimizer_at_server ? std::vector<LayerRange>{} : layers_of(tensors));
-  weights_.resize(static_cast<std::size_t>(n));
-  update_.resize(static_cast<std::size_t>(n));
+                           options.optimizer_at_server ? std::vector<LayerRange>{} : layers_of(tensors), *memory_);
+  weights_ = memory_->allocate(static_cast<std::size_t>(n));
+  update_ = memory_->allocate(static_cast<std::size_t>(n));
+  if (options.grad_accumulate > 1) batch_gradient_ = memory_->allocate(static_cast<std::size_t>(n));
 }
 
 void Trainer::run(Worker& worker) {
-  problem_.initial_weights(weights_);
+  std::vector<float> on_host(weights_.size());
+  problem_.initial_weights(on_host);
+  memory_->write(weights_, on_host);
   worker.initialize(weights_);
-  if (checkpoints_.restore) checkpoints_.restore(state());
+  if (checkpoints_.restore) {
+    checkpoints_.restore(state());
+    copies_.adopt(*memory_);
+    problem_.adopt_local_state();
+  }
   const auto start_ns = clock_.now_ns();
   for (auto i = worker.iteration(); i < options_.iterations; ++i) {
     const auto begin_ns = clock_.now_ns();
@@ -67,8 +81,10 @@ void Trainer::run(Worker& worker) {
     report.transfer = worker.last_transfer();
     record(report, begin_ns);
     if (worker.index().value == 0 && options_.eval_every > 0 && (i + 1) % options_.eval_every == 0 &&
-        i + 1 < options_.iterations)
-      evaluate(i + 1, weights_);
+        i + 1 < options_.iterations) {
+      memory_->read(weights_, on_host);
+      evaluate(i + 1, on_host);
+    }
     if (checkpoint(worker, i + 1)) break;
   }
   totals_.total_ns = clock_.now_ns() - start_ns;
@@ -90,6 +106,7 @@ State Trainer::state() {
     for (auto& [name, values] : rule_->state()) state.arrays.emplace_back(options_.rule.name + "/" + name, values);
     for (auto& [name, value] : rule_->scalars()) state.numbers.emplace_back(options_.rule.name + "/" + name, value);
   }
+  state = copies_.on_host(*memory_, std::move(state));
   for (auto& [name, values] : problem_.local_state()) state.arrays.emplace_back("local/" + name, values);
   return state;
 }
@@ -98,40 +115,38 @@ State Trainer::state() {
 double Trainer::gradient(Iteration i) {
   const Iteration count = options_.grad_accumulate;
   if (count == 1) return problem_.gradient(weights_, i, update_);
-  batch_gradient_.resize(update_.size());
   double loss = 0;
   for (Iteration k = 0; k < count; ++k) {
     loss += problem_.gradient(weights_, i * count + k, batch_gradient_);
     if (k == 0)
-      kernels::store(update_, batch_gradient_);
+      passes::store(*memory_, update_, batch_gradient_);
     else
-      kernels::add(update_, batch_gradient_);
+      passes::add(*memory_, update_, batch_gradient_);
+    memory_->finish();
   }
-  const auto scale = 1.0F / static_cast<float>(count);
-  for (auto& each : update_) each *= scale;
+  passes::scale(*memory_, update_, 1.0F / static_cast<float>(count));
   return loss / static_cast<double>(count);
 }
 
 /// Pascanu, Mikolov and Bengio 2013.
 void Trainer::clip() {
   if (options_.clip_norm == 0) return;
-  double sum = 0;
-  for (const double each : update_) sum += each * each;
-  const double norm = std::sqrt(sum);
+  const std::span<const float> whole = update_;
+  const double norm = std::sqrt(memory_->squared_norms(std::span(&whole, 1)).front());
   if (norm <= options_.clip_norm) return;
-  const auto scale = static_cast<float>(options_.clip_norm / norm);
-  for (auto& each : update_) each *= scale;
+  passes::scale(*memory_, update_, static_cast<float>(options_.clip_norm / norm));
 }
 
 double Trainer::compute(Worker& worker, Iteration i) {
   const auto begin_ns = clock_.now_ns();
   const double loss = gradient(i);
   if (!usable(worker, i, loss)) {
-    std::fill(update_.begin(), update_.end(), 0.0F);
+    passes::fill(*memory_, update_, 0);
   } else if (problem_.moves_weights()) {
     clip();
     if (!options_.optimizer_at_server) rule_->step(weights_, update_, schedule_->at(i), update_);
   }
+  memory_->finish();
   pass_compute_time(i, begin_ns);
   if (straggler_.active()) clock_.sleep_ns(straggler_.sleep_ns(i, clock_.now_ns() - begin_ns));
   return loss;
@@ -148,7 +163,7 @@ void Trainer::pass_compute_time(Iteration i, std::int64_t begin_ns) {
 bool Trainer::usable(const Worker& worker, Iteration i, double loss) {
   if (!problem_.moves_weights()) return true;
   const bool finite_loss = std::isfinite(loss);
-  if (finite_loss && kernels::all_finite(update_)) return true;
+  if (finite_loss && memory_->all_finite(update_)) return true;
   if (!options_.skip_nonfinite)
     throw RunError(
         fmt::format("the {} of worker {} at iteration {} is not finite (loss {}); lower --lr, warm up, or use "

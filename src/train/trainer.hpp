@@ -11,7 +11,10 @@
 #include "fluentps/state.hpp"
 #include "fluentps/types.hpp"
 #include "fluentps/worker.hpp"
+#include "shard/device.hpp"
 #include "shard/schedule.hpp"
+#include "shard/shard_memory.hpp"
+#include "shard/state_copies.hpp"
 #include "shard/update_rule.hpp"
 #include "trace/writer.hpp"
 #include "train/compute_model.hpp"
@@ -34,6 +37,7 @@ struct TrainerOptions {
   std::uint64_t seed = 1;
   WorkerIndex worker;
   std::uint32_t workers = 1;  ///< N
+  Device* device = nullptr;   ///< this rank's GPU, which outlives the trainer; used where the problem can move to it
 };
 
 /// How the loop reaches its checkpoints. Unset functions: it has none.
@@ -105,12 +109,14 @@ class Trainer {
   trace::WorkerTrace* trace_;
   Observer* observer_;
   std::unique_ptr<Schedule> schedule_;
+  std::unique_ptr<ShardMemory> memory_;  ///< of weights, updates and the rule's state
   std::unique_ptr<UpdateRule> rule_;
   ComputeModel compute_model_;
   Straggler straggler_;
-  std::vector<float> weights_;
-  std::vector<float> update_;          ///< first the gradient, then what is pushed
-  std::vector<float> batch_gradient_;  ///< of one of several batches
+  std::span<float> weights_;
+  std::span<float> update_;          ///< first the gradient, then what is pushed
+  std::span<float> batch_gradient_;  ///< of one of several batches
+  StateCopies copies_;
   TrainerCheckpoints checkpoints_;
   TrainerTotals totals_;
 };

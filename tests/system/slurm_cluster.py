@@ -12,6 +12,7 @@ from pathlib import Path
 
 NODES = 4
 CPUS = 8  # declared, whatever the machine has
+GPUS = 4  # too: a name that Slurm counts
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "sinfo", "squeue", "unshare")
 ENDED = {"COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE"}
 
@@ -36,6 +37,7 @@ AccountingStorageType=accounting_storage/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 SlurmdParameters=config_overrides
+GresTypes=gpu
 SchedulerType=sched/backfill
 SchedulerParameters=sched_interval=1,sched_min_interval=200000,batch_sched_delay=0,defer_batch=no,bf_interval=1
 MpiDefault=none
@@ -92,10 +94,13 @@ class Cluster:
         (self.folder / "state").mkdir()
         ports = free_ports(NODES + 1)
         nodes = "\n".join(f"NodeName=n{k} NodeHostname={socket.gethostname()} NodeAddr=127.0.0.1 Port={ports[k]} CPUs={CPUS} "
-                          f"RealMemory=64000 Feature={'big' if k == 1 else 'small'} State=UNKNOWN" for k in range(1, NODES + 1))
+                          f"RealMemory=64000 Gres=gpu:{GPUS} Feature={'big' if k == 1 else 'small'} State=UNKNOWN" for k in range(1, NODES + 1))
         text = CONFIGURATION.format(host=socket.gethostname(), ports=ports, folder=self.folder, nodes=nodes, count=NODES,
                                     max_array=max_array)
         (self.folder / "slurm.conf").write_text(text, encoding="utf-8")
+        for k in range(GPUS):
+            (self.folder / f"gpu{k}").touch()
+        (self.folder / "gres.conf").write_text(f"Name=gpu File={self.folder}/gpu[0-{GPUS - 1}]\n", encoding="utf-8")
         # Slurm's PMIx names its folders by job only: four nodes need a place each, mounted in _start.
         (self.folder / "pmix").mkdir()
         (self.folder / "mpi.conf").write_text(f"PMIxCliTmpDirBase={self.folder}/pmix\n", encoding="utf-8")

@@ -367,6 +367,13 @@ def test_ids_are_stable_and_follow_what_a_run_is_given(tmp_path):
     assert not set(first) & set(folders())
 
 
+def test_the_gpu_script_asks_for_gpus_and_the_build_says_what_it_lacks(slurm, tmp_path):
+    job = submit(slurm, settings(tmp_path), [], "gpu.sbatch", *QUICK)
+    assert slurm.wait(job)["ExitCode"].startswith("2:")
+    assert "gpu:4" in slurm.call("scontrol", "show", "job", job).stdout
+    assert "build with make CUDA=1" in log_of(tmp_path / f"job-{job}")
+
+
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
 def test_scripts_are_sound(slurm, script):
     subprocess.run(["bash", "-n", script], check=True)

@@ -132,6 +132,7 @@ class Run {
   void train(Worker& worker) {
     if (speaks_) progress_ = std::make_unique<Progress>(config_.trainer.iterations, find_terminal(), session_->clock());
     clock_.follow(session_->clock());
+    config_.trainer.device = session_->device();
     trainer_ =
         std::make_unique<train::Trainer>(config_.trainer, *problem_, clock_, session_->worker_trace(), progress_.get());
     trainer_->set_checkpoints(checkpoints());

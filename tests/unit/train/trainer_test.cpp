@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "../gpu/fake_device.hpp"
 #include "fake_clock.hpp"
 #include "fluentps/error.hpp"
 
@@ -121,6 +122,47 @@ TEST(Trainer, AccumulationEqualsALargerBatch) {
     largest = std::max(largest, std::abs(static_cast<double>(one[j])));
   }
   EXPECT_GT(largest, 1e-3);
+}
+
+/// As if libtorch had moved to the GPU.
+class RampOnGpu : public Ramp {
+ public:
+  bool move_to_gpu() override { return true; }
+};
+
+// Weights, gradients and the optimizer's state on a device whose memory the test can read: the same bits are pushed.
+TEST(Trainer, OnADevicePushesTheBitsOfTheHost) {
+  auto options = plain_sgd(6);
+  options.rule = {.name = "momentum", .weight_decay = 0.1};
+  options.schedule.lr = 0.1;
+  options.grad_accumulate = 3;
+  options.clip_norm = 20;
+  Loop host;
+  Trainer(options, host.problem, host.clock, nullptr, nullptr).run(host.worker);
+  test::FakeDevice device({.host_accessible = true});
+  options.device = &device;
+  FakeClock clock;
+  RampOnGpu problem;
+  Recorder worker;
+  {
+    Trainer trainer(options, problem, clock, nullptr, nullptr);
+    trainer.run(worker);
+    EXPECT_EQ(trainer.state().arrays.front().first, "momentum/velocity");
+    EXPECT_FALSE(device.owns(trainer.state().arrays.front().second.data()));
+  }
+  EXPECT_EQ(worker.pushed, host.worker.pushed);
+  EXPECT_FALSE(device.log().empty());
+  EXPECT_EQ(device.unreturned(), 0U);
+}
+
+// A problem that stays on the CPU keeps its buffers there.
+TEST(Trainer, AProblemWithoutGpuStaysOnTheHost) {
+  Loop loop;
+  test::FakeDevice device;
+  auto options = plain_sgd(2);
+  options.device = &device;
+  Trainer(options, loop.problem, loop.clock, nullptr, nullptr).run(loop.worker);
+  EXPECT_TRUE(device.log().empty());
 }
 
 TEST(Trainer, LongGradientsAreClippedShortOnesAreNot) {
