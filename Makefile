@@ -89,7 +89,8 @@ objects = $(patsubst %.cpp,$(BUILD)/obj/%.o,$(wildcard $(1)))
 
 all: require programs $(CORE) ## build the programs into build/bin and the library into build/lib
 programs: $(PROGRAMS)
-tests: $(UNIT_TESTS) $(MPI_TESTS) $(EXAMPLES) $(TEST_PROGRAMS) $(REPLAYS)
+LEAK_CHECK := $(BUILD)/tests/libleak_check.so
+tests: $(UNIT_TESTS) $(MPI_TESTS) $(EXAMPLES) $(TEST_PROGRAMS) $(REPLAYS) $(LEAK_CHECK)
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1|/' | column -t -s '|'
@@ -169,6 +170,11 @@ $(OUT)/examples/%: $(BUILD)/obj/examples/%.o $(CORE)
 	$(LINK) $(LDLIBS_CORE) -o $@
 $(OUT)/tests/programs/%: $(BUILD)/obj/tests/system/programs/%.o $(CORE)
 	$(LINK) $(LDLIBS_CORE) -o $@
+# Counts what a program makes and frees of MPI (tests/system/test_mpi_leaks.py).
+$(LEAK_CHECK): tests/system/leak_check.cpp | require
+	@mkdir -p $(@D)
+	$(SAY) link $@
+	$(Q)$(CXX_WRAP) $(CXX) -std=c++20 -O1 -g1 -Wall -Wextra -fPIC -shared $(MPI_CFLAGS) $< $(MPI_LIBS) -o $@
 # The corpus goes through each fuzz target in make check; make fuzz searches on with clang's libFuzzer and both sanitizers.
 $(BUILD)/obj/tests/fuzz/replay-%.o: tests/fuzz/replay_test.cpp | require
 	@mkdir -p $(@D)

@@ -69,7 +69,7 @@ struct Message {
   std::span<const std::byte> payload;
 };
 
-/// The control plane as one rank sees it: to all ranks of the other role. FIFO per pair.
+/// The control plane as one rank sees it: to all ranks of the other role, or all of a local group. FIFO per pair.
 class ControlPort {
  public:
   virtual ~ControlPort() = default;

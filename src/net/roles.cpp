@@ -157,10 +157,8 @@ static void refuse_singletons(MPI_Comm parent) {
                     tasks));
 }
 
-Roles split_roles(MPI_Comm parent, std::uint32_t servers, Placement placement) {
-  refuse_singletons(parent);
-  Roles roles;
-  roles.job = Comm::duplicate(parent);
+void split_roles(std::uint32_t servers, Placement placement, Roles& roles) {
+  refuse_singletons(roles.job.get());
   roles.node = Comm::split_node(roles.job.get());
   roles.hosts = gather_hosts(roles.job);
   roles.node_of_rank = gather_nodes(roles.job, roles.node);
@@ -174,7 +172,6 @@ Roles split_roles(MPI_Comm parent, std::uint32_t servers, Placement placement) {
   Comm own = Comm::split(roles.job.get(), static_cast<int>(roles.role), rank);
   roles.index = static_cast<std::uint32_t>(own.rank());
   (is_server ? roles.servers : roles.workers) = std::move(own);
-  return roles;
 }
 
 }  // namespace fluentps

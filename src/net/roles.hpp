@@ -48,7 +48,8 @@ struct Roles {
   std::string name() const;
 };
 
-/// Collective over `parent`. Throws UsageError on all ranks alike.
-Roles split_roles(MPI_Comm parent, std::uint32_t servers, Placement placement);
+/// Collective over `roles.job`, the one part that is given: fills in all others. Throws UsageError on all ranks alike;
+/// what was made until then is in `roles`.
+void split_roles(std::uint32_t servers, Placement placement, Roles& roles);
 
 }  // namespace fluentps

@@ -29,7 +29,7 @@ struct GroupOptions {
   std::vector<std::uint32_t> members;  ///< workers of this group, the leader first
   std::int64_t parameters = 0;
   Iteration first_iteration = 0;
-  std::function<void()> poll;  ///< called while waiting; may throw to end the run
+  std::function<void()> poll = {};  ///< called while waiting; may throw to end the run
   std::int64_t stall_ns = 30'000'000'000;
   std::int64_t abort_ns = 60'000'000'000;
 };

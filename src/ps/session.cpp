@@ -31,10 +31,12 @@
 namespace fluentps {
 
 struct Session::Impl {
-  Impl(MPI_Comm parent, const SessionOptions& given);
+  explicit Impl(const SessionOptions& given) : options(given) {}
 
+  void open(MPI_Comm parent);
   void start();
   void open_gpu();
+  std::string preflight();
   void set_up_groups();
   void choose();
   void set_up_data_plane();
@@ -79,10 +81,11 @@ struct Session::Impl {
   Worker* worker = nullptr;
 };
 
-Session::Impl::Impl(MPI_Comm parent, const SessionOptions& given) : options(given) {
-  Comm agreed = Comm::duplicate(parent);
-  agree(agreed.get(), [&] { parsed = parse(given); });
-  roles = split_roles(parent, given.servers, parsed.placement);
+void Session::Impl::open(MPI_Comm parent) {
+  const auto& given = options;
+  roles.job = Comm::duplicate(parent);
+  agree(roles.job.get(), [&] { parsed = parse(given); });
+  split_roles(given.servers, parsed.placement, roles);
   require_same(roles.job.get(), to_text(given) + given.configuration);
   if (given.prepare)
     agree(roles.job.get(), [&] {
@@ -271,30 +274,59 @@ void Session::Impl::leave() {
     client->leave();
 }
 
-Session::Session(MPI_Comm parent, const SessionOptions& options) : impl_(std::make_unique<Impl>(parent, options)) {
-  impl_->start();
+namespace {
+
+/// A refusal is the same on all ranks, so what `impl` has made, communicators too, can be freed before it is passed on:
+/// not while the exception unwinds, when a destructor cannot know that.
+template <typename Impl>
+void free_if_refused(std::unique_ptr<Impl>& impl, const std::function<void()>& step) {
+  std::string refusal;
+  try {
+    step();
+    return;
+  } catch (const UsageError& error) {
+    refusal = error.what();
+  }
+  impl.reset();
+  throw UsageError(refusal);
+}
+
+}  // namespace
+
+Session::Session(MPI_Comm parent, const SessionOptions& options) : impl_(std::make_unique<Impl>(options)) {
+  free_if_refused(impl_, [&] {
+    impl_->open(parent);
+    impl_->start();
+  });
 }
 
 std::string Session::preflight(MPI_Comm parent, const SessionOptions& options) {
-  Impl impl(parent, options);
-  const auto layout = make_layout(options, impl.parsed, *impl.map, impl.parties().worker_count());
-  impl.choose();
-  const bool exposes = impl.is_server() && impl.choice.kind == TransportKind::kRma;
-  const auto facts = look_at_node(impl.roles, exposes ? window_bytes(layout, impl.roles.index) : 0);
-  agree(impl.roles.job.get(),
-        [&] { require_room(facts, impl.roles.hosts[static_cast<std::size_t>(impl.roles.job.rank())]); });
-  impl.open_gpu();
-  auto table = preflight_table(impl.roles, facts);
-  if (impl.device) {
-    if (!options.device) table += gpu_table(impl.roles, look_at_gpus(impl.roles.node.rank()));
-    table += fmt::format("GPU transfer {}\n", impl.gpu.to_text());
+  auto impl = std::make_unique<Impl>(options);
+  std::string report;
+  free_if_refused(impl, [&] {
+    impl->open(parent);
+    report = impl->preflight();
+  });
+  return report;
+}
+
+std::string Session::Impl::preflight() {
+  layout = make_layout(options, parsed, *map, parties().worker_count());
+  choose();
+  const bool exposes = is_server() && choice.kind == TransportKind::kRma;
+  const auto facts = look_at_node(roles, exposes ? window_bytes(layout, roles.index) : 0);
+  agree(roles.job.get(), [&] { require_room(facts, roles.hosts[static_cast<std::size_t>(roles.job.rank())]); });
+  open_gpu();
+  auto table = preflight_table(roles, facts);
+  if (device) {
+    if (!options.device) table += gpu_table(roles, look_at_gpus(roles.node.rank()));
+    table += fmt::format("GPU transfer {}\n", gpu.to_text());
   }
-  if (impl.roles.job.rank() != 0) return "";
-  const auto groups = impl.grouped() ? fmt::format(" in {} local groups", impl.leaders.worker_count()) : "";
+  if (roles.job.rank() != 0) return "";
+  const auto groups = grouped() ? fmt::format(" in {} local groups", leaders.worker_count()) : "";
   return fmt::format("{} servers, {} workers{}, {} parameters, sync {}\n{}transport {}: {}\n{}preflight passed\n",
-                     impl.roles.server_count(), impl.roles.worker_count(), groups, impl.map->size(),
-                     impl.plan->canonical(), impl.map->to_text(), to_string(impl.choice.kind), impl.choice.reason,
-                     table);
+                     roles.server_count(), roles.worker_count(), groups, map->size(), plan->canonical(), map->to_text(),
+                     to_string(choice.kind), choice.reason, table);
 }
 
 Session::~Session() {

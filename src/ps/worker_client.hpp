@@ -27,13 +27,13 @@ struct WorkerOptions {
   std::uint32_t ring = 4;
   std::vector<bool> inline_data;  ///< by server: its shard travels inside the control messages
   WireFormat wire = WireFormat::kFp32;
-  Device* device = nullptr;           ///< buffers given may lie on it; outlives the client; null: all lie on the host
-  bool direct = false;                ///< the data plane moves the device's memory itself (fp32 only; else by the host)
-  bool keys = false;                  ///< 64-bit keys move with the values; counted in the bytes
-  bool central = false;               ///< ask the scheduler on server 0 between push and pull
-  Iteration first_iteration = 0;      ///< more than 0 in a resumed run: the servers have their weights already
-  std::function<bool()> stop_wanted;  ///< this rank has been told to stop; may be unset
-  std::function<void()> poll;         ///< called while waiting; may throw to end the run
+  Device* device = nullptr;       ///< buffers given may lie on it; outlives the client; null: all lie on the host
+  bool direct = false;            ///< the data plane moves the device's memory itself (fp32 only; else by the host)
+  bool keys = false;              ///< 64-bit keys move with the values; counted in the bytes
+  bool central = false;           ///< ask the scheduler on server 0 between push and pull
+  Iteration first_iteration = 0;  ///< more than 0 in a resumed run: the servers have their weights already
+  std::function<bool()> stop_wanted = {};  ///< this rank has been told to stop; may be unset
+  std::function<void()> poll = {};         ///< called while waiting; may throw to end the run
   std::int64_t stall_ns = 30'000'000'000;
   std::int64_t abort_ns = 60'000'000'000;
 };

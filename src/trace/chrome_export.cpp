@@ -148,7 +148,8 @@ class RankExport {
     for (const auto& row : rank_.advances)
       output_.add(fmt::format(R"("ph":"C","name":"V","pid":{},"ts":{:.3f},"args":{{"V":{}}})", rank_.rank,
                               us(row.time_ns), row.v));
-    for (std::uint32_t w = 0; w < tracks; ++w) name_track(w, fmt::format("worker {}", w));
+    const bool grouped = !value_of(rank_.attributes, "group_of_worker").empty();
+    for (std::uint32_t w = 0; w < tracks; ++w) name_track(w, fmt::format("{} {}", grouped ? "group" : "worker", w));
   }
 
   const RankData& rank_;

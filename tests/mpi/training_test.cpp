@@ -1,4 +1,5 @@
 /// Training through the parameter server against a plain loop in one process, which knows nothing of servers.
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -77,6 +78,54 @@ TEST_P(TrainingTest, BspEqualsAPlainLoop) {
   }
   EXPECT_LT(std::sqrt(difference / size), 1e-4);
 }
+
+/// The gradient 1 everywhere, but not a number on worker 1 in iteration 2.
+class SpoiltProblem : public train::Problem {
+ public:
+  explicit SpoiltProblem(WorkerIndex worker) : worker_(worker) {}
+  std::vector<TensorSpec> tensors() const override { return {{"w", {1000}}}; }
+  void initial_weights(std::span<float> weights) override { std::fill(weights.begin(), weights.end(), 0.0F); }
+  double gradient(std::span<const float>, Iteration i, std::span<float> gradient) override {
+    std::fill(gradient.begin(), gradient.end(), worker_.value == 1 && i == 2 ? std::nanf("") : 1.0F);
+    return 1;
+  }
+  std::optional<train::Evaluation> evaluate(std::span<const float>) override { return std::nullopt; }
+  Iteration iterations_per_epoch() const override { return 0; }
+  std::string description() const override { return "spoilt"; }
+
+ private:
+  WorkerIndex worker_;
+};
+
+class SkippingTest : public MpiTest, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(SkippingTest, AGradientThatIsNotFiniteCostsItsWorkersShareOnly) {
+  // Each of N workers moves the weights by -1/4 an iteration, N-th by N-th; in iteration 2 worker 1 moves nothing. So
+  // it is in a local group too, whose other member's update counts.
+  SessionOptions options;
+  options.servers = servers();
+  options.sync = "bsp";
+  options.tensors = {{"w", {1000}}};
+  options.local_group = GetParam();
+  Session session(MPI_COMM_WORLD, options);
+  MpiClock clock;
+  session.run([&](Worker& worker) {
+    SpoiltProblem problem(worker.index());
+    train::TrainerOptions settings;
+    settings.iterations = 5;
+    settings.schedule.lr = 0.25;
+    settings.skip_nonfinite = true;
+    settings.worker = worker.index();
+    settings.workers = worker.workers();
+    train::Trainer trainer(settings, problem, clock, nullptr, nullptr);
+    trainer.run(worker);
+    EXPECT_EQ(trainer.totals().skipped, worker.index().value == 1 ? 1 : 0);
+  });
+  const float missing = session.workers() > 1 ? 0.25F / static_cast<float>(session.workers()) : 0;
+  for (const float each : session.gather_weights()) ASSERT_NEAR(each, -5 * 0.25F + missing, 1e-6F);
+}
+
+INSTANTIATE_TEST_SUITE_P(Groups, SkippingTest, ::testing::Values("none", "size=2"));
 
 INSTANTIATE_TEST_SUITE_P(Models, TrainingTest, ::testing::Values("softmax", "lenet"),
                          [](const auto& info) { return std::string(info.param); });

@@ -112,7 +112,9 @@ void save(const std::string& out, const std::vector<trace::Column>& columns, con
 }  // namespace
 
 int run_bench(const BenchConfig& config) {
-  const auto roles = split_roles(MPI_COMM_WORLD, config.session.servers, parse_placement(config.session.placement));
+  Roles roles;
+  roles.job = Comm::duplicate(MPI_COMM_WORLD);
+  split_roles(config.session.servers, parse_placement(config.session.placement), roles);
   const bool speaks = roles.role == Role::kWorker && roles.index == 0;
   const auto workers = roles.worker_count();
   if (speaks)

@@ -361,6 +361,48 @@ TEST(Verify, LatePushAppliedUnderDropIsCaught) {
   EXPECT_FALSE(verify(run).holds());
 }
 
+/// The good run, whose second pusher is the local group of workers 1 and 2, led by 1.
+RunData grouped_run() {
+  auto run = good_run();
+  run.attributes.emplace_back("workers", "3");
+  run.attributes.emplace_back("group_of_worker", "0 1 1");
+  run.ranks.push_back(rank("rank-0003", false, 3, 2));
+  run.ranks.back().iterations = run.ranks[kWorker1].iterations;
+  return run;
+}
+
+TEST(Verify, GroupsPushForTheirMembers) {
+  const auto verification = verify(grouped_run());
+  EXPECT_TRUE(verification.holds()) << to_text(verification);
+  EXPECT_TRUE(verification.weak.empty()) << to_text(verification);
+  ASSERT_EQ(verification.workers.size(), 3U);
+  EXPECT_EQ(verification.workers[1].pulls, 3U);
+  EXPECT_EQ(verification.workers[2].iterations, 3U);
+  EXPECT_EQ(verification.workers[2].pulls, 0U) << "the leader's";
+}
+
+TEST(Verify, AMemberThatDidNotDoWhatItsGroupPushedIsCaught) {
+  auto short_one = grouped_run();
+  short_one.ranks.back().iterations.pop_back();
+  auto verification = verify(short_one);
+  ASSERT_EQ(verification.violation_count, 1U) << to_text(verification);
+  EXPECT_NE(verification.violations[0].text.find("3 pushes of the local group of worker 2, which has done 2"),
+            std::string::npos);
+  auto pulling = grouped_run();
+  pulling.ranks.back().worker_pulls = pulling.ranks[kWorker1].worker_pulls;
+  verification = verify(pulling);
+  ASSERT_EQ(verification.violation_count, 1U) << to_text(verification);
+  EXPECT_EQ(verification.violations[0].rank, "rank-0003");
+}
+
+TEST(Verify, AbsurdGroupsAreUsageErrors) {
+  for (const char* bad : {"0 1", "0 1 1 1", "1 0 0", "0 2 1", "0 1 x", "0 -1 1", "x"}) {
+    auto run = grouped_run();
+    set_attribute(run, "group_of_worker", bad);
+    EXPECT_THROW(verify(run), UsageError) << bad;
+  }
+}
+
 TEST(Verify, WhatIsNotProvedIsSaid) {
   auto run = good_run();
   set_attribute(run, "sync", "dssp:low=1,high=4");
