@@ -63,8 +63,12 @@ TEST(HostMirror, AFailingCopyThrowsAndLeaksNothing) {
     const auto vector = memory.allocate(kN);
     HostMirror mirror(device, kN, {{0, kN}});
     device.during(DeviceStream::kOut, [](int) { throw std::runtime_error("the bus is on fire"); });
-    mirror.start_reading(vector);
-    EXPECT_THROW(mirror.await(0, kN), DeviceError);
+    EXPECT_THROW(
+        {
+          mirror.start_reading(vector);  // throws where the copy has failed already
+          mirror.await(0, kN);
+        },
+        DeviceError);
   }
   EXPECT_EQ(device.unreturned(), 0U);
 }
