@@ -20,6 +20,8 @@ class NcclError : public RunError {
   using RunError::RunError;
 };
 
+bool built_with_nccl();
+
 class NcclGroup {
  public:
   /// Made by one rank, which sends its bytes to the others (by MPI, say).

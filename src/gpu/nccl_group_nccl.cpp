@@ -24,6 +24,8 @@ void check(ncclResult_t result, ncclComm_t communicator, const char* call, const
 
 }  // namespace
 
+bool built_with_nccl() { return true; }
+
 struct NcclGroup::Impl {
   CudaDevice& device;
   ncclComm_t communicator = nullptr;

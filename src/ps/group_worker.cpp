@@ -9,6 +9,7 @@
 #include "fluentps/error.hpp"
 #include "net/simulated.hpp"
 #include "ps/worker_call.hpp"
+#include "shard/device_memory.hpp"
 
 namespace fluentps {
 namespace {
@@ -29,7 +30,6 @@ GroupWorker::GroupWorker(const GroupOptions& options, LocalGroup& group, WorkerC
       client_(client),
       clock_(clock),
       trace_(trace),
-      sum_(client != nullptr ? static_cast<std::size_t>(options.parameters) : 0),
       next_iteration_(options.first_iteration) {}
 
 const char* GroupWorker::name_of(Step step) {
@@ -102,10 +102,22 @@ void GroupWorker::leave() {
 /// The servers add 1/G of what a group pushes; the sum of all groups is to weigh 1/N of each worker's update.
 void GroupWorker::sum_up(std::span<const float> update) {
   const auto begin_ns = clock_.now_ns();
+  place_sum(update);
   group_.reduce(update, sum_);
   const auto scale = static_cast<float>(static_cast<double>(options_.groups) / options_.workers);
-  for (auto& each : sum_) each *= scale;
+  passes::scale(*memory_, sum_, scale);
+  memory_->finish();
   own_.push_ns += clock_.now_ns() - begin_ns;
+}
+
+void GroupWorker::place_sum(std::span<const float> update) {
+  const bool on_device = options_.device != nullptr && options_.device->owns(update.data());
+  if (memory_ && memory_->on_host() != on_device) return;
+  if (on_device)
+    memory_ = std::make_unique<DeviceMemory>(*options_.device);
+  else
+    memory_ = std::make_unique<HostMemory>();
+  sum_ = memory_->allocate(leads() ? update.size() : 0);
 }
 
 void GroupWorker::share(std::span<float> weights) {

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +19,8 @@
 #include "fluentps/worker.hpp"
 #include "net/local_group.hpp"
 #include "ps/worker_client.hpp"
+#include "shard/device.hpp"
+#include "shard/shard_memory.hpp"
 #include "trace/writer.hpp"
 
 namespace fluentps {
@@ -28,6 +31,7 @@ struct GroupOptions {
   std::uint32_t groups = 1;            ///< G
   std::vector<std::uint32_t> members;  ///< workers of this group, the leader first
   std::int64_t parameters = 0;
+  Device* device = nullptr;  ///< buffers given may lie on it; outlives the worker; null: all lie on the host
   Iteration first_iteration = 0;
   std::function<void()> poll = {};  ///< called while waiting; may throw to end the run
   std::int64_t stall_ns = 30'000'000'000;
@@ -65,6 +69,7 @@ class GroupWorker final : public Worker {
   void gather(Step step);
   void compare(const Message& message, Step step) const;
   void sum_up(std::span<const float> update);
+  void place_sum(std::span<const float> update);
   void share(std::span<float> weights);
   void tell(const Transfer& exchanged);
   Message await(const std::string& what, const std::function<std::string()>& whom);
@@ -75,7 +80,8 @@ class GroupWorker final : public Worker {
   WorkerClient* client_;
   Clock& clock_;
   trace::WorkerTrace* trace_;
-  std::vector<float> sum_;  ///< of the group's updates, on the leader
+  std::unique_ptr<ShardMemory> memory_;  ///< where the sum lies: beside the updates
+  std::span<float> sum_;                 ///< of the group's updates, on the leader
   Iteration next_iteration_;
   Iteration stop_at_ = kNever;
   bool stop_wanted_ = false;

@@ -8,6 +8,7 @@
 #include "net/gpu_preflight.hpp"
 #include "net/preflight.hpp"
 #include "ps/checkpoint.hpp"
+#include "ps/device_group.hpp"
 #include "shard/shard_layers.hpp"
 #include "trace/run_dir.hpp"
 
@@ -98,6 +99,7 @@ void Session::Impl::set_up_data_plane() {
                                                waiter, clock);
   }
   if (group_comm) group = make_mpi_group(std::move(group_comm), waiter, clock);
+  if (group && device) group = make_device_group(std::move(group), *device);
 }
 
 void Session::Impl::set_up_trace() {
@@ -160,6 +162,7 @@ void Session::Impl::make_group_worker() {
   settings.groups = leaders.worker_count();
   settings.members = members_of(group_of_worker, group_of_worker[roles.index]);
   settings.parameters = map->size();
+  settings.device = device.get();
   settings.first_iteration = resumed ? resumed->iteration : 0;
   settings.poll = poll();
   settings.stall_ns = static_cast<std::int64_t>(options.stall_s * 1e9);

@@ -80,8 +80,6 @@ ParsedOptions parse(const SessionOptions& options) {
     if (!options.device) require_cuda_build();
     if (kSimulated) throw UsageError("--gpu-transfer has no meaning on a simulated cluster; leave it off");
     if (options.pslite_keys) throw UsageError("--pslite-keys moves host memory only; use --gpu-transfer off");
-    if (parse_group_rule(options.local_group).local)
-      throw UsageError("--local-group adds up in the host's memory; use --gpu-transfer off or --local-group none");
     if (gpu_transfer == GpuTransfer::kDirect && options.transport == "p2p")
       throw UsageError("--gpu-transfer direct needs one-sided windows; use --transport auto or rma");
   }

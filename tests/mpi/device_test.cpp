@@ -100,6 +100,19 @@ TEST_F(DeviceTest, EveryWayHasTheBitsOfTheHost) {
     }
 }
 
+TEST_F(DeviceTest, LocalGroupsAddUpWhereTheUpdatesLie) {
+  const auto run = [&](const Way& way, bool on_device) {
+    auto own = options(way);
+    own.local_group = "size=2";
+    return train(own, on_device);
+  };
+  const auto wanted = run({}, false);
+  for (const bool on_device : {false, true}) {
+    EXPECT_EQ(run({.transfer = "staged"}, on_device), wanted);
+    EXPECT_EQ(run({.transfer = "direct", .host_accessible = true}, on_device), wanted);
+  }
+}
+
 TEST_F(DeviceTest, AutoTakesDirectWhereItWorks) {
   Session direct(MPI_COMM_WORLD, options({.transfer = "auto", .host_accessible = true}));
   EXPECT_EQ(direct.gpu_transfer().find("direct: put and get"), 0U) << direct.gpu_transfer();
