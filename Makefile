@@ -278,7 +278,7 @@ SOAK_SECONDS ?= 600
 soak: $(OUT)/bin/fluentps-train ## 8 ranks with random stragglers and model switches for ten minutes: memory must stay flat
 	@$(PYTHON) tests/soak $(SOAK_SECONDS)
 
-SAN_TESTS := text sync shard net gpu ps trace
+SAN_TESTS := text sync shard net ps trace
 check-san: ## unit tests and the session's tests under MPI with the address and undefined-behaviour sanitizers
 	@$(MAKE) --no-print-directory SAN=address,undefined $(foreach room,$(SAN_TESTS),build/san-address,undefined/tests/unit-$(room)) \
 	  build/san-address,undefined/tests/mpi/session
