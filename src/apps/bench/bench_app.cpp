@@ -50,7 +50,8 @@ void print_references(const Measurement& m, const References& r, std::uint32_t w
   fmt::print("  memcpy {:.1f} GB/s one core, {:.1f} all; triad {:.1f} one, {:.1f} all\n", r.memcpy_one_gbs,
              r.memcpy_all_gbs, r.triad_one_gbs, r.triad_all_gbs);
   fmt::print(
-      "  raw put {:.1f} us, get {:.1f} us, all workers put+get {:.1f} us; bare exchange {:.1f} us; send+recv {:.1f} us; "
+      "  raw put {:.1f} us, get {:.1f} us, all workers put+get {:.1f} us; bare exchange {:.1f} us; send+recv {:.1f} "
+      "us; "
       "allreduce {:.1f} us\n",
       r.put_s * 1e6, r.get_s * 1e6, r.put_get_all_s * 1e6, r.exchange_s * 1e6, r.pingpong_s * 1e6, r.allreduce_s * 1e6);
   fmt::print("  median iteration / (put + apply at triad speed + get)   {:.2f}\n",

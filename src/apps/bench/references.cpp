@@ -79,13 +79,13 @@ class RawTransfers {
 
   void put() {
     each_slice([&](ServerIndex server, std::span<float> part) {
-      window_.put(rank(server), map_.shard_size(server) * (1 + std::int64_t{roles_.index}) * kFloat, std::as_bytes(part));
+      window_.put(rank(server), map_.shard_size(server) * (1 + std::int64_t{roles_.index}) * kFloat,
+                  std::as_bytes(part));
     });
   }
   void get() {
-    each_slice([&](ServerIndex server, std::span<float> part) {
-      window_.get(rank(server), 0, std::as_writable_bytes(part));
-    });
+    each_slice(
+        [&](ServerIndex server, std::span<float> part) { window_.get(rank(server), 0, std::as_writable_bytes(part)); });
   }
   /// One iteration without a parameter server, on all ranks.
   void exchange() {
