@@ -52,8 +52,10 @@ OPTIMIZE := $(if $(filter 1,$(DEBUG)),-O0,-O3)
 # GCC 12 with sanitizers sees uninitialized members in std::regex that are none.
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all -Wno-maybe-uninitialized)
 CXXFLAGS ?= -g1
+# Paths in debug information begin at the project's folder, so that ccache serves several checkouts.
+PREFIX_MAP := -ffile-prefix-map='$(CURDIR)'=.
 # GCC 12 sees an overflow in fmt 9's format specs that is none (-Wstringop-overflow).
-ALL_CXXFLAGS = -std=c++20 $(OPTIMIZE) $(CXXFLAGS) -Wall -Wextra -Wpedantic -Wno-stringop-overflow -ffp-contract=off $(SANFLAGS) -Iinclude -Isrc \
+ALL_CXXFLAGS = -std=c++20 $(OPTIMIZE) $(CXXFLAGS) -Wall -Wextra -Wpedantic -Wno-stringop-overflow -ffp-contract=off $(PREFIX_MAP) $(SANFLAGS) -Iinclude -Isrc \
   $(MPI_CFLAGS) $(HDF5_CFLAGS) $(BOOST_CFLAGS) $(FMT_CFLAGS) -MMD -MP
 # Every operation rounds by itself, as on the host (src/shard/elementwise.hpp).
 NVCCFLAGS ?= -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90]

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <boost/crc.hpp>
+#define BOOST_BIND_GLOBAL_PLACEHOLDERS  // Boost 1.74 would print a note of its own headers
 #include <boost/property_tree/json_parser.hpp>
 #include <boost/property_tree/ptree.hpp>
 #include <filesystem>
