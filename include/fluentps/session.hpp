@@ -62,11 +62,12 @@ struct SessionOptions {
   std::uint64_t seed = 1;                   ///< of the coin
   // Transport
   std::string transport = "auto";  ///< auto | rma | p2p
-  std::uint32_t chunk_kib = 1024;  ///< of one transfer; smaller overlaps more, larger costs fewer messages
-  std::uint32_t ring = 4;          ///< chunks in flight per worker and server; a server holds workers x ring chunks
-  std::string wire = "fp32";       ///< fp32 | bf16 | fp16: how numbers travel; servers keep float32
-  bool pslite_keys = false;        ///< move a 64-bit key with every float32, as the published PS-Lite baseline does
-  std::string wait = "auto";       ///< auto | spin | yield | sleep
+  std::uint32_t chunk_kib =
+      0;                      ///< of one transfer; smaller overlaps more, larger costs fewer messages; 0: by the shard
+  std::uint32_t ring = 4;     ///< chunks in flight per worker and server; a server holds workers x ring chunks
+  std::string wire = "fp32";  ///< fp32 | bf16 | fp16: how numbers travel; servers keep float32
+  bool pslite_keys = false;   ///< move a 64-bit key with every float32, as the published PS-Lite baseline does
+  std::string wait = "auto";  ///< auto | spin | yield | sleep
   // GPUs
   /// off | auto | direct | staged: shards lie on the servers' GPUs, buffers of workers may lie on theirs (docs/gpu.md).
   std::string gpu_transfer = "off";

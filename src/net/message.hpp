@@ -22,7 +22,8 @@ enum class MessageKind : std::uint16_t {
   kPullDone,      ///< the granted weights have been read (asked for by kAckWanted)
   kLeave,         ///< this worker pushes no more
   kAsk,           ///< central coordination: all pushes of `iteration` are acknowledged, may I go on?
-  kCredit,        ///< `credits` slots of your ring are free again
+  kCredit,        ///< `credits` slots of your ring are free again; with kReadAhead, the first `chunk` chunks of the
+                  ///< weights are those that your pull of `iteration` will get: read them now
   kGrant,         ///< your pull of `iteration` is answered: read the weights now, or find them inline
   kAck,           ///< central coordination: your push of `iteration` is applied
   kGo,            ///< central coordination: go on
@@ -36,12 +37,13 @@ enum class MessageKind : std::uint16_t {
 std::string_view to_string(MessageKind kind);
 
 enum MessageFlag : std::uint16_t {
-  kLastChunk = 1,   ///< kInit, kPush: completes it
-  kWantPull = 2,    ///< kPush, last chunk: is a kPull too
-  kAckWanted = 4,   ///< kGrant: answer with kPullDone
-  kDelayed = 8,     ///< kGrant: it was a delayed pull
-  kWantAck = 16,    ///< kPush, last chunk: answer with kAck once it is applied
-  kStopWanted = 32  ///< kGrant, kMeet: this rank has been told to stop; its workers ask server 0 when
+  kLastChunk = 1,    ///< kInit, kPush: completes it
+  kWantPull = 2,     ///< kPush, last chunk: is a kPull too
+  kAckWanted = 4,    ///< kGrant: answer with kPullDone
+  kDelayed = 8,      ///< kGrant: it was a delayed pull
+  kWantAck = 16,     ///< kPush, last chunk: answer with kAck once it is applied
+  kStopWanted = 32,  ///< kGrant, kMeet: this rank has been told to stop; its workers ask server 0 when
+  kReadAhead = 64    ///< kPush: chunks of the weights may be offered before the pull is answered; kCredit: they are
 };
 
 struct Header {
@@ -89,8 +91,9 @@ class ServerData {
   virtual std::span<float> inbox() { return {}; }
   /// Makes `count` float32 that `worker` put into `slot` readable here. Called once for each announced chunk, in order.
   virtual std::span<const float> receive_chunk(WorkerIndex worker, std::uint32_t slot, std::int64_t count) = 0;
-  /// Called with every grant not answered inline, after the message is sent.
-  virtual void offer_weights(WorkerIndex worker) = 0;
+  /// Called with every message that tells `worker` to read `count` elements of the shard from `first` on, after it is
+  /// sent.
+  virtual void offer_weights(WorkerIndex worker, std::int64_t first, std::int64_t count) = 0;
 };
 
 /// The data plane of a worker. Offsets and counts in float32; out of range throws RangeError and moves nothing.
@@ -101,12 +104,13 @@ class WorkerData {
   virtual void put(ServerIndex server, std::uint32_t slot, std::int64_t offset, std::span<const float> values) = 0;
   /// Before the message that announces a chunk: from then on the server can receive it.
   virtual void complete_puts(ServerIndex server) = 0;
-  /// At the end of a push: the buffers of all puts may be changed.
-  virtual void finish_puts() = 0;
+  /// At the end of a push: whether the buffers of all puts may be changed. To be called until they may.
+  virtual bool puts_finished() = 0;
   /// Before the message that asks for a pull. Nothing but with PS-Lite's keys, which name every element asked for.
   virtual void send_keys(ServerIndex) {}
-  /// Starts reading `into.size()` elements at `offset` of the server's shard, in shard order within one grant.
-  virtual void get(ServerIndex server, std::int64_t offset, std::span<float> into) = 0;
+  /// Starts reading elements of the server's shard, from `offset` on, into one part after the other: as many as one
+  /// message has offered, in the order of the messages.
+  virtual void get(ServerIndex server, std::int64_t offset, std::span<const std::span<float>> parts) = 0;
   /// All gets from this server have arrived.
   virtual void complete_gets(ServerIndex server) = 0;
 };

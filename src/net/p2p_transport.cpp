@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <utility>
 #include <vector>
 
 #include "net/mpi_error.hpp"
@@ -54,15 +55,14 @@ class P2pTransport final : public Transport {
     return {chunk, static_cast<std::size_t>(count)};
   }
 
-  void offer_weights(WorkerIndex worker) override {
+  /// The messages of an offer are cut at kLargestMessage here and by get.
+  void offer_weights(WorkerIndex worker, std::int64_t first, std::int64_t count) override {
     auto& requests = offers_[worker.value];
-    // The worker that asks again has received the last answer, so this returns at once.
-    wait_all(requests);
-    const auto count = static_cast<std::int64_t>(weights_.size());
-    for (std::int64_t at = 0; at < count; at += kLargestMessage) {
+    forget_finished(requests);
+    for (const auto end = first + count; first < end; first += kLargestMessage) {
       requests.push_back(MPI_REQUEST_NULL);
-      FLUENTPS_MPI(MPI_Isend(weights_.data() + at, static_cast<int>(std::min(kLargestMessage, count - at)), MPI_FLOAT,
-                             roles_.rank_of_worker[worker.value], kPullTag, comm_.get(), &requests.back()));
+      FLUENTPS_MPI(MPI_Isend(weights_.data() + first, static_cast<int>(std::min(kLargestMessage, end - first)),
+                             MPI_FLOAT, roles_.rank_of_worker[worker.value], kPullTag, comm_.get(), &requests.back()));
     }
   }
 
@@ -78,51 +78,74 @@ class P2pTransport final : public Transport {
                            &requests.back()));
   }
   void complete_puts(ServerIndex) override {}
-  void finish_puts() override {
-    for (auto& each : puts_) wait_all(each);
+  bool puts_finished() override {
+    bool finished = true;
+    for (auto& each : puts_) finished = forget_finished(each) && finished;
+    return finished;
   }
 
-  /// The server's messages need not be cut as the gets are, so the shard is received as a whole where they differ.
-  void get(ServerIndex server, std::int64_t offset, std::span<float> into) override {
+  void get(ServerIndex server, std::int64_t offset, std::span<const std::span<float>> parts) override {
+    std::int64_t count = 0;
+    for (const auto& part : parts) count += static_cast<std::int64_t>(part.size());
     const auto shard = layout_.shard_elements[server.value];
-    const auto count = static_cast<std::int64_t>(into.size());
     if (offset < 0 || offset > shard || count > shard - offset)
       throw RangeError(fmt::format("get of {} elements at {} of server {} is outside of its shard of {}", count, offset,
                                    server.value, shard));
-    gets_[server.value].push_back({offset, into});
+    std::vector<std::span<float>> message;
+    auto room = static_cast<std::size_t>(kLargestMessage);
+    for (auto part : parts)
+      while (!part.empty()) {
+        message.push_back(part.first(std::min(room, part.size())));
+        part = part.subspan(message.back().size());
+        room -= message.back().size();
+        if (room > 0) continue;
+        receive(server, std::exchange(message, {}));
+        room = static_cast<std::size_t>(kLargestMessage);
+      }
+    if (!message.empty()) receive(server, message);
   }
 
-  void complete_gets(ServerIndex server) override {
-    auto gets = std::move(gets_[server.value]);
-    gets_[server.value].clear();
-    const auto shard = layout_.shard_elements[server.value];
-    if (gets.size() == 1 && static_cast<std::int64_t>(gets[0].into.size()) == shard) {
-      receive(server, gets[0].into);
-      return;
-    }
-    staging_.resize(static_cast<std::size_t>(shard));
-    receive(server, staging_);
-    for (const auto& each : gets) std::copy_n(staging_.begin() + each.offset, each.into.size(), each.into.begin());
-  }
+  void complete_gets(ServerIndex server) override { wait_all(gets_[server.value]); }
 
  private:
-  struct PendingGet {
-    std::int64_t offset;
-    std::span<float> into;
-  };
-
   static void wait_all(std::vector<MPI_Request>& requests) {
     if (!requests.empty())
       FLUENTPS_MPI(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE));
     requests.clear();
   }
+
+  /// Whether all have ended.
+  static bool forget_finished(std::vector<MPI_Request>& requests) {
+    int all = 1;
+    if (!requests.empty())
+      FLUENTPS_MPI(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &all, MPI_STATUSES_IGNORE));
+    if (all != 0) requests.clear();
+    return all != 0;
+  }
+
   int rank(ServerIndex server) const { return roles_.rank_of_server.at(server.value); }
 
-  void receive(ServerIndex server, std::span<float> into) {
-    const auto count = static_cast<std::int64_t>(into.size());
-    for (std::int64_t at = 0; at < count; at += kLargestMessage)
-      FLUENTPS_MPI(MPI_Recv(into.data() + at, static_cast<int>(std::min(kLargestMessage, count - at)), MPI_FLOAT,
-                            rank(server), kPullTag, comm_.get(), MPI_STATUS_IGNORE));
+  /// Starts receiving one message into all these parts.
+  void receive(ServerIndex server, const std::vector<std::span<float>>& parts) {
+    auto& requests = gets_[server.value];
+    requests.push_back(MPI_REQUEST_NULL);
+    if (parts.size() == 1) {
+      FLUENTPS_MPI(MPI_Irecv(parts[0].data(), static_cast<int>(parts[0].size()), MPI_FLOAT, rank(server), kPullTag,
+                             comm_.get(), &requests.back()));
+      return;
+    }
+    std::vector<int> lengths;
+    std::vector<MPI_Aint> addresses;
+    for (const auto& part : parts) {
+      lengths.push_back(static_cast<int>(part.size()));
+      FLUENTPS_MPI(MPI_Get_address(part.data(), &addresses.emplace_back()));
+    }
+    MPI_Datatype scattered = MPI_DATATYPE_NULL;
+    FLUENTPS_MPI(MPI_Type_create_hindexed(static_cast<int>(parts.size()), lengths.data(), addresses.data(), MPI_FLOAT,
+                                          &scattered));
+    FLUENTPS_MPI(MPI_Type_commit(&scattered));
+    FLUENTPS_MPI(MPI_Irecv(MPI_BOTTOM, 1, scattered, rank(server), kPullTag, comm_.get(), &requests.back()));
+    FLUENTPS_MPI(MPI_Type_free(&scattered));
   }
 
   const Roles& roles_;
@@ -130,10 +153,9 @@ class P2pTransport final : public Transport {
   Comm comm_;
   std::vector<float> weights_;
   std::vector<float> inbox_;
-  std::vector<float> staging_;
   std::vector<std::vector<MPI_Request>> offers_;  ///< of a server, by worker
   std::vector<std::vector<MPI_Request>> puts_;    ///< of a worker, by server
-  std::vector<std::vector<PendingGet>> gets_;     ///< of a worker, by server
+  std::vector<std::vector<MPI_Request>> gets_;    ///< of a worker, by server
 };
 
 }  // namespace

@@ -50,7 +50,7 @@ class RmaTransport final : public Transport {
     return {reinterpret_cast<const float*>(memory.data()), static_cast<std::size_t>(count)};
   }
 
-  void offer_weights(WorkerIndex) override { weights_.sync(); }
+  void offer_weights(WorkerIndex, std::int64_t, std::int64_t) override { weights_.sync(); }
 
   void put(ServerIndex server, std::uint32_t slot, std::int64_t offset, std::span<const float> values) override {
     const auto count = static_cast<std::int64_t>(values.size());
@@ -64,7 +64,7 @@ class RmaTransport final : public Transport {
                  std::as_bytes(std::span(keys_).first(values.size())));
   }
   void complete_puts(ServerIndex server) override { inbox_.flush(rank(server)); }
-  void finish_puts() override {}
+  bool puts_finished() override { return true; }
 
   /// The own ring, which is empty while a worker asks, takes the keys of a shard of any size, slot after slot.
   void send_keys(ServerIndex server) override {
@@ -78,11 +78,14 @@ class RmaTransport final : public Transport {
     inbox_.flush(rank(server));
   }
 
-  void get(ServerIndex server, std::int64_t offset, std::span<float> into) override {
-    weights_.get(rank(server), offset * kFloatBytes, std::as_writable_bytes(into));
-    if (layout_.keys)
-      weights_.get(rank(server), (layout_.shard_elements[server.value] + 2 * offset) * kFloatBytes,
-                   std::as_writable_bytes(std::span(keys_).first(into.size())));
+  void get(ServerIndex server, std::int64_t offset, std::span<const std::span<float>> parts) override {
+    for (const auto& part : parts) {
+      weights_.get(rank(server), offset * kFloatBytes, std::as_writable_bytes(part));
+      if (layout_.keys)
+        weights_.get(rank(server), (layout_.shard_elements[server.value] + 2 * offset) * kFloatBytes,
+                     std::as_writable_bytes(std::span(keys_).first(part.size())));
+      offset += static_cast<std::int64_t>(part.size());
+    }
   }
   void complete_gets(ServerIndex server) override { weights_.flush(rank(server)); }
 

@@ -22,6 +22,7 @@ bool Server::on_leave(WorkerIndex worker) {
   }
   on_pull_done(worker);
   ordered_.leave(worker, clients_[worker.value].next_iteration);
+  free_used();
   controller_.leave(worker, now_ns_);
   note_advances(v);
   answer_grants();

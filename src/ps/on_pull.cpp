@@ -1,6 +1,9 @@
 /// A worker asks for weights, or has read them.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "fluentps/error.hpp"
 #include "ps/server.hpp"
 
@@ -35,6 +38,35 @@ bool Server::must_acknowledge(Iteration iteration) const {
   const auto next = controller_.model_at(iteration + 1).aggregation().kind;
   if (now == Kind::kOrderedSum) return next != Kind::kOrderedSum;
   return now == Kind::kFirstArrivals;
+}
+
+/// Whether chunks of the weights that a pull of `iteration` gets can be told before it is answered: each is final with
+/// the sum of its position, and is written again only after this worker's next push.
+bool Server::known_ahead(Iteration iteration) const {
+  if (options_.inline_data || options_.device != nullptr || path_->passing() || rule_) return false;
+  return controller_.model_at(iteration).aggregation().kind == Aggregation::Kind::kOrderedSum &&
+         !must_acknowledge(iteration);
+}
+
+void Server::offer_ahead(Iteration iteration) {
+  const auto applied = ordered_.applied();
+  const auto before = std::exchange(offered_, applied);
+  if (applied <= before) return;
+  for (std::uint32_t w = 0; w < clients_.size(); ++w) {
+    if (!clients_[w].reads_ahead) continue;
+    send(WorkerIndex{w}, {.kind = MessageKind::kCredit, .flags = kReadAhead, .chunk = applied, .iteration = iteration});
+    offer(WorkerIndex{w}, applied);
+  }
+}
+
+/// Offers the chunks before `chunk` that this worker's pull has not been offered yet.
+void Server::offer(WorkerIndex worker, std::uint32_t chunk) {
+  auto& client = clients_[worker.value];
+  const auto size = static_cast<std::int64_t>(data_.weights().size());
+  const auto begin = std::min(client.offered * options_.chunk_elements, size);
+  const auto end = std::min(chunk * options_.chunk_elements, size);
+  client.offered = chunk;
+  data_.offer_weights(worker, begin, end - begin);
 }
 
 /// Brings the exposed memory up to date where it is not the shard itself.
@@ -72,7 +104,9 @@ void Server::answer(const Grant& grant) {
   } else {
     publish();
     send(grant.worker, header);
-    data_.offer_weights(grant.worker);
+    offer(grant.worker, chunks_);
+    client.offered = 0;
+    client.reads_ahead = false;
   }
   if (trace_ == nullptr || grant.iteration < options_.controller.first_iteration) return;
   trace_->add(trace::ServerPullRow{.worker = static_cast<std::uint16_t>(grant.worker.value),

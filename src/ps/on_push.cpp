@@ -50,7 +50,15 @@ bool Server::on_push(WorkerIndex worker, const Queued& message) {
   if (arrivals_.completed() + singles_.completed() != sums) wake_ = true;  // the next sum is open to all
   client.next_chunk = last ? 0 : header.chunk + 1;
   if (last) ++client.next_iteration;
-  done_with(worker, header);
+  if (taken == Taken::kHeld) {
+    client.in_use.push_back(header);
+    if ((header.flags & kReadAhead) != 0) client.reads_ahead = known_ahead(header.iteration);
+    free_used();
+    offer_ahead(header.iteration);
+  } else {
+    free_used();
+    done_with(worker, header);
+  }
   if (last) push_complete(worker, message, taken == Taken::kDropped);
   return true;
 }
@@ -59,6 +67,7 @@ Taken Server::take(const UpdateChunk& chunk) {
   const auto& state = controller_.state();
   const auto mode = controller_.model_at(chunk.iteration).aggregation();
   const bool writable = readers_ == 0;
+  if (mode.kind != Aggregation::Kind::kOrderedSum) ordered_.let_go(chunk.worker);
   switch (mode.kind) {
     case Aggregation::Kind::kImmediate: {
       if (rule_) return singles_.take(chunk, 1, writable);
@@ -134,6 +143,16 @@ float Server::staleness_factor(const Client& client) const {
   return 1;
 }
 
+/// Where the sum holds chunks, their slots are free when it has used them.
+void Server::free_used() {
+  while (const auto worker = ordered_.next_used()) {
+    auto& in_use = clients_[worker->value].in_use;
+    const auto header = in_use.front();
+    in_use.pop_front();
+    done_with(*worker, header);
+  }
+}
+
 /// On a device the next chunk's copy starts before this one's has been waited for; a push's end waits for all, so that
 /// no worker ever waits for a slot that is held back.
 void Server::done_with(WorkerIndex worker, const Header& header) {
@@ -156,6 +175,7 @@ void Server::return_credit(WorkerIndex worker, const Header& header) {
   const bool last = (header.flags & kLastChunk) != 0;
   if (last && (header.flags & (kWantPull | kWantAck)) != 0) return;
   if (!last && chunks_ <= options_.ring) return;
+  if (client.reads_ahead && ordered_.applied() > client.offered) return;  // with the offer that follows
   if (!last && client.freed_slots < std::max(1U, options_.ring / 2)) return;
   send(worker, {.kind = MessageKind::kCredit});
 }

@@ -10,11 +10,13 @@ namespace fluentps {
 namespace {
 
 constexpr Iteration kNever = std::numeric_limits<Iteration>::max();
+/// 16 KiB: stays in the first cache of a core between two passes.
+constexpr std::size_t kBlock = 4096;
 
 }  // namespace
 
 OrderedSum::OrderedSum(ShardMemory& memory, std::span<float> weights, std::uint32_t workers, std::uint32_t chunks,
-                       std::int64_t chunk_elements, Commit commit)
+                       std::int64_t chunk_elements, std::uint32_t hold, Commit commit)
     : memory_(memory),
       weights_(weights),
       workers_(workers),
@@ -22,8 +24,10 @@ OrderedSum::OrderedSum(ShardMemory& memory, std::span<float> weights, std::uint3
       chunk_elements_(chunk_elements),
       commit_(std::move(commit)),
       scale_(1.0F / static_cast<float>(workers)),
+      hold_(hold),
       left_from_(workers, kNever),
       taken_(workers, 0),
+      held_(workers),
       position_(workers, 0) {}
 
 void OrderedSum::begin(Iteration iteration) {
@@ -31,7 +35,6 @@ void OrderedSum::begin(Iteration iteration) {
   applied_ = 0;
   std::fill(taken_.begin(), taken_.end(), 0);
   find_contributors();
-  if (sum_.empty() && (workers_ > 1 || commit_)) sum_ = memory_.allocate(weights_.size());
 }
 
 void OrderedSum::find_contributors() {
@@ -47,29 +50,72 @@ std::span<float> OrderedSum::part(std::span<float> of, std::uint32_t chunk) cons
   return chunk_part(of, chunk_elements_, chunk);
 }
 
+std::span<float> OrderedSum::sum(std::uint32_t chunk) {
+  if (sum_.size() != weights_.size()) sum_ = memory_.allocate(weights_.size());
+  return part(sum_, chunk);
+}
+
 Taken OrderedSum::take(const UpdateChunk& chunk) {
   if (!iteration_) begin(chunk.iteration);
   if (chunk.iteration != *iteration_) return Taken::kBlocked;
   const auto worker = chunk.worker.value;
   const auto position = position_[worker];
   if (position > 0 && taken_[contributors_[position - 1]] <= chunk.index) return Taken::kBlocked;
-
-  const bool first = position == 0;
-  const bool last = position + 1 == contributors_.size() && !commit_;
-  if (first && last) {
-    passes::apply(memory_, part(weights_, chunk.index), chunk.values, scale_);
-  } else if (first) {
-    passes::store(memory_, part(sum_, chunk.index), chunk.values);
-  } else if (last) {
-    passes::apply_sum(memory_, part(weights_, chunk.index), part(sum_, chunk.index), chunk.values, scale_);
-  } else {
-    passes::add(memory_, part(sum_, chunk.index), chunk.values);
-  }
   lr_ = chunk.lr;
   ++taken_[worker];
-  if (last) ++applied_;
+  held_[worker].push_back(chunk.values);
+  if (held(chunk.index, position) >= kBatch)
+    let_go(chunk.worker);
+  else if (held_[worker].size() > hold_)
+    use_oldest(chunk.worker);
   settle();
-  return Taken::kTaken;
+  return Taken::kHeld;
+}
+
+void OrderedSum::let_go(WorkerIndex worker) {
+  while (!held_[worker.value].empty()) use_oldest(worker);
+}
+
+void OrderedSum::use_oldest(WorkerIndex worker) { use(used_of(worker.value), position_[worker.value]); }
+
+/// Chunks of this worker that are in the sum or in the weights.
+std::uint32_t OrderedSum::used_of(std::uint32_t worker) const {
+  return taken_[worker] - static_cast<std::uint32_t>(held_[worker].size());
+}
+
+/// How many of the contributors up to `position` have their chunk held.
+std::size_t OrderedSum::held(std::uint32_t chunk, std::uint32_t position) const {
+  std::size_t count = 0;
+  for (auto p = position + 1; p > 0 && used_of(contributors_[p - 1]) <= chunk; --p) ++count;
+  return count;
+}
+
+/// Adds what is held of this chunk by the contributors up to `position`; those before them are in the sum already.
+void OrderedSum::use(std::uint32_t chunk, std::uint32_t position) {
+  const auto first = position + 1 - static_cast<std::uint32_t>(held(chunk, position));
+  const bool last = position + 1 == contributors_.size() && !commit_;
+  terms_.clear();
+  if (first > 0) terms_.push_back(sum(chunk));
+  for (auto p = first; p <= position; ++p) {
+    auto& held = held_[contributors_[p]];
+    terms_.push_back(held.front());
+    held.pop_front();
+    used_.push_back(WorkerIndex{contributors_[p]});
+  }
+  if (last) {
+    if (block_.empty()) block_ = memory_.allocate(kBlock);
+    passes::apply_total(memory_, part(weights_, chunk), terms_, scale_, block_);
+    ++applied_;
+  } else {
+    passes::total(memory_, sum(chunk), terms_);
+  }
+}
+
+std::optional<WorkerIndex> OrderedSum::next_used() {
+  if (used_.empty()) return std::nullopt;
+  const auto worker = used_.back();
+  used_.pop_back();
+  return worker;
 }
 
 /// Applies what every contributor is in but nobody applied: the last contributor left, or an optimizer waits for all.
@@ -78,13 +124,18 @@ void OrderedSum::settle() {
     iteration_.reset();
     return;
   }
-  const auto common = taken_[contributors_.back()];
+  const WorkerIndex last{contributors_.back()};
+  const auto common = taken_[last.value];
   if (commit_) {
     if (common < chunks_) return;
+    let_go(last);
     commit_(sum_, scale_, lr_);
     applied_ = chunks_;
+  } else {
+    for (; applied_ < used_of(last.value); ++applied_)
+      passes::apply(memory_, part(weights_, applied_), sum(applied_), scale_);
+    let_go(last);
   }
-  for (; applied_ < common; ++applied_) passes::apply(memory_, part(weights_, applied_), part(sum_, applied_), scale_);
   if (applied_ == chunks_) complete();
 }
 

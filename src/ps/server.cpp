@@ -63,7 +63,8 @@ Server::Server(const ServerOptions& options, const SyncPlan& plan, ControlPort& 
       weights_(path_->weights()),
       chunks_(chunks_of(weights_.size(), options.chunk_elements)),
       controller_(options.controller, plan, options.index),
-      ordered_(path_->memory(), weights_, options.controller.workers, chunks_, options.chunk_elements, commit(1)),
+      ordered_(path_->memory(), weights_, options.controller.workers, chunks_, options.chunk_elements, chunks_to_hold(),
+               commit(1)),
       arrivals_(path_->memory(), weights_, options.controller.workers, chunks_, options.chunk_elements, commit(1)),
       singles_(path_->memory(), weights_, options.controller.workers, chunks_, options.chunk_elements,
                commit(options.controller.workers)),
@@ -74,6 +75,14 @@ Server::Server(const ServerOptions& options, const SyncPlan& plan, ControlPort& 
     rule_ = make_update_rule(*options.optimizer, static_cast<std::int64_t>(weights_.size()), options.layers,
                              path_->memory());
   if (options.schedules) scheduler_ = std::make_unique<Controller>(options.controller, plan, options.index);
+}
+
+/// Chunks of one worker that may stay in their slots: all where a push fits into the ring, else half, so that the
+/// worker puts into the others meanwhile. None where values are overwritten by the next message, or slots are needed to
+/// copy to a device ahead.
+std::uint32_t Server::chunks_to_hold() const {
+  if (options_.inline_data || options_.device != nullptr || path_->passing()) return 0;
+  return chunks_ <= options_.ring ? chunks_ : options_.ring / 2;
 }
 
 /// With an optimizer, how sums are applied; `steps`: of one iteration, over which its learning rate is spread.

@@ -108,6 +108,9 @@ class Server {
     std::uint32_t next_chunk = 0;   ///< of the push under way
     Iteration next_iteration = 0;   ///< of the next push
     std::uint32_t freed_slots = 0;  ///< credits to be sent
+    std::deque<Header> in_use;      ///< of the chunks taken whose slots are still read
+    bool reads_ahead = false;       ///< the chunks of its next weights, while it pushes
+    std::uint32_t offered = 0;      ///< chunks of these
     bool reads_snapshot = false;    ///< granted with kAckWanted, not yet done
     std::uint64_t pulled_version = 0;
     Iteration pulled_v = 0;
@@ -128,6 +131,8 @@ class Server {
   void push_complete(WorkerIndex worker, const Queued& message, bool dropped);
   float staleness_factor(const Client& client) const;
   void done_with(WorkerIndex worker, const Header& header);
+  void free_used();
+  std::uint32_t chunks_to_hold() const;
   void return_credit(WorkerIndex worker, const Header& header);
   void note_advances(Iteration from);
   // on_pull.cpp
@@ -136,6 +141,9 @@ class Server {
   void answer_grants();
   void answer(const Grant& grant);
   bool must_acknowledge(Iteration iteration) const;
+  bool known_ahead(Iteration iteration) const;
+  void offer_ahead(Iteration iteration);
+  void offer(WorkerIndex worker, std::uint32_t chunk);
   void publish();
   // on_leave.cpp
   bool on_leave(WorkerIndex worker);
@@ -173,6 +181,7 @@ class Server {
   };
   std::deque<Used> used_;  ///< slots whose values have been used, and that are not free yet
   StateCopies copies_;
+  std::uint32_t offered_ = 0;  ///< chunks of the sum under way that have been offered
   std::uint32_t queued_ = 0;   ///< messages in all queues
   std::uint32_t readers_ = 0;  ///< snapshots being read
   bool initialized_ = false;

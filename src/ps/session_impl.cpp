@@ -83,8 +83,8 @@ void Session::Impl::choose() {
 }
 
 void Session::Impl::set_up_data_plane() {
-  layout = make_layout(options, parsed, *map, parties().worker_count());
   choose();
+  layout = make_layout(options, parsed, *map, choice.kind, parties().worker_count());
   open_gpu();
   const bool direct = gpu.kind == GpuTransfer::kDirect;
   const bool one_sided = choice.kind == TransportKind::kRma;
@@ -118,7 +118,7 @@ void Session::Impl::set_up_trace() {
 void Session::Impl::make_server() {
   ServerOptions settings;
   settings.index = ServerIndex{roles.index};
-  settings.chunk_elements = chunk_elements(options, parsed, *map);
+  settings.chunk_elements = chunk_elements(options, parsed, *map, choice.kind);
   settings.shard_elements = map->shard_size(settings.index);
   settings.wire = parsed.wire;
   settings.device = device.get();
@@ -177,7 +177,7 @@ void Session::Impl::make_client() {
   settings.index = WorkerIndex{parties().index};
   settings.name = grouped() ? group_name(group_of_worker, leaders.index) : fmt::format("worker {}", roles.index);
   settings.workers = parties().worker_count();
-  settings.chunk_elements = chunk_elements(options, parsed, *map);
+  settings.chunk_elements = chunk_elements(options, parsed, *map, choice.kind);
   settings.wire = parsed.wire;
   settings.device = device.get();
   settings.direct = gpu.kind == GpuTransfer::kDirect;
@@ -210,8 +210,8 @@ void Session::Impl::leave() {
 }
 
 std::string Session::Impl::preflight() {
-  layout = make_layout(options, parsed, *map, parties().worker_count());
   choose();
+  layout = make_layout(options, parsed, *map, choice.kind, parties().worker_count());
   const bool exposes = is_server() && choice.kind == TransportKind::kRma;
   const auto facts = look_at_node(roles, exposes ? window_bytes(layout, roles.index) : 0);
   agree(roles.job.get(), [&] { require_room(facts, roles.hosts[static_cast<std::size_t>(roles.job.rank())]); });

@@ -66,7 +66,6 @@ void require_positive(double value, const char* option) {
 
 ParsedOptions parse(const SessionOptions& options) {
   require_positive(options.ring, "ring");
-  require_positive(options.chunk_kib, "chunk-kib");
   require_positive(options.stall_s, "stall-s");
   require_positive(options.abort_s, "abort-s");
   if (options.trace_flush_s < 0)
@@ -159,18 +158,37 @@ std::string claim_run_dir(const Roles& roles, const SessionOptions& options) {
   return broadcast(roles.job.get(), dir, 0);
 }
 
-std::int64_t chunk_elements(const SessionOptions& options, const ParsedOptions& parsed, const ShardMap& map) {
+namespace {
+
+/// Enough chunks that pushes, sums and pulls overlap, few enough that each is worth its messages (docs/benchmark.md).
+/// On a device chunks only overlap with their copies.
+std::int64_t default_chunk_kib(const ParsedOptions& parsed, std::int64_t shard_bytes, TransportKind transport) {
+  constexpr std::int64_t kChunks = 16;
+  constexpr std::int64_t kMost_kib = 1024;
+  if (parsed.gpu_transfer != GpuTransfer::kOff) return kMost_kib;
+  const std::int64_t least_kib = transport == TransportKind::kP2p ? 64 : 256;
+  return std::clamp(shard_bytes / kChunks / 1024, least_kib, kMost_kib);
+}
+
+}  // namespace
+
+std::int64_t chunk_elements(const SessionOptions& options, const ParsedOptions& parsed, const ShardMap& map,
+                            TransportKind transport) {
+  const auto kib =
+      options.chunk_kib > 0
+          ? std::int64_t{options.chunk_kib}
+          : default_chunk_kib(parsed, wire_places(parsed.wire, map.largest_shard()) * kFloatBytes, transport);
   const auto lines = std::max<std::int64_t>(1, (map.largest_shard() + kLineElements - 1) / kLineElements);
   const std::int64_t values_per_place = parsed.wire == WireFormat::kFp32 ? 1 : 2;
-  return std::min(std::int64_t{options.chunk_kib} * 1024 / kFloatBytes * values_per_place, lines * kLineElements);
+  return std::min(kib * 1024 / kFloatBytes * values_per_place, lines * kLineElements);
 }
 
 DataLayout make_layout(const SessionOptions& options, const ParsedOptions& parsed, const ShardMap& map,
-                       std::uint32_t workers) {
+                       TransportKind transport, std::uint32_t workers) {
   DataLayout layout;
   for (std::uint32_t m = 0; m < map.servers(); ++m)
     layout.shard_elements.push_back(wire_places(parsed.wire, map.shard_size(ServerIndex{m})));
-  layout.chunk_elements = wire_places(parsed.wire, chunk_elements(options, parsed, map));
+  layout.chunk_elements = wire_places(parsed.wire, chunk_elements(options, parsed, map, transport));
   layout.ring = options.ring;
   layout.workers = workers;
   layout.keys = options.pslite_keys;

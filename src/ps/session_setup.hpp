@@ -55,9 +55,10 @@ std::string claim_run_dir(const Roles& roles, const SessionOptions& options);
 
 /// In places of the wire's format.
 DataLayout make_layout(const SessionOptions& options, const ParsedOptions& parsed, const ShardMap& map,
-                       std::uint32_t workers);
+                       TransportKind transport, std::uint32_t workers);
 /// Elements of one chunk of a push: even, and no more than the largest shard needs.
-std::int64_t chunk_elements(const SessionOptions& options, const ParsedOptions& parsed, const ShardMap& map);
+std::int64_t chunk_elements(const SessionOptions& options, const ParsedOptions& parsed, const ShardMap& map,
+                            TransportKind transport);
 std::int64_t window_bytes(const DataLayout& layout, std::uint32_t server);
 /// Whether this server's shard is small enough for the control messages.
 bool travels_inline(const SessionOptions& options, const ShardMap& map, ServerIndex server);

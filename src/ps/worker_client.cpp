@@ -12,6 +12,11 @@
 #include "ps/worker_call.hpp"
 
 namespace fluentps {
+namespace {
+
+constexpr std::int64_t kLookAtPuts_ns = 20'000;
+
+}  // namespace
 
 WorkerClient::WorkerClient(const WorkerOptions& options, const ShardMap& map, ControlPort& port, WorkerData& data,
                            Clock& clock, trace::WorkerTrace* trace)
@@ -79,7 +84,10 @@ void WorkerClient::push_pull(std::span<const float> update, std::span<float> wei
   require_ready(update.size(), "push_pull");
   require_ready(weights.size(), "push_pull");
   transfer_ = {};
-  for (auto& lane : lanes_) lane.pulled = lane.granted = false;
+  for (auto& lane : lanes_) {
+    lane.pulled = lane.granted = false;
+    lane.read = 0;
+  }
   aim(weights);
   send_update(update, MessageKind::kPush, kWantPull);
   ++next_iteration_;
@@ -113,6 +121,7 @@ void WorkerClient::request_stop() {
 void WorkerClient::send_update(std::span<const float> update, MessageKind kind, std::uint16_t last_flags) {
   const auto begin_ns = clock_.now_ns();
   const auto values = source(update);
+  reading_ns_ = 0;
   for (auto& lane : lanes_) {
     lane.next_chunk = 0;
     lane.acked = false;
@@ -120,11 +129,32 @@ void WorkerClient::send_update(std::span<const float> update, MessageKind kind, 
   const auto all_sent = [this] {
     return std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.next_chunk == lane.chunks; });
   };
-  while (!all_sent())
+  while (!all_sent()) {
     if (!send_round(values, kind, last_flags)) await_message("a free slot");
-  data_.finish_puts();
-  transfer_.push_ns += clock_.now_ns() - begin_ns;
+    if ((last_flags & kWantPull) != 0) look_for_offers();
+  }
+  await_puts();
+  transfer_.push_ns += clock_.now_ns() - begin_ns - reading_ns_;
+  transfer_.pull_ns += std::exchange(reading_ns_, 0);
   transfer_.bytes += moved_bytes(values.size(), false);
+}
+
+/// Reads what has been offered of the weights. Where a push is a single chunk, nothing is offered before the answer.
+void WorkerClient::look_for_offers() {
+  const bool several = std::any_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.chunks > 1; });
+  if (!several) return;
+  while (const auto message = port_.receive(0)) on_message(*message);
+}
+
+/// Until the update may be changed: on a one-sided transport it may be already.
+void WorkerClient::await_puts() {
+  const auto begin_ns = clock_.now_ns();
+  while (!data_.puts_finished()) {
+    const auto now_ns = clock_.now_ns();
+    if (const auto message = port_.receive(now_ns + kLookAtPuts_ns)) on_message(*message);
+    if (options_.poll) options_.poll();
+    if (now_ns - begin_ns >= options_.abort_ns) give_up("its push to be received", now_ns - begin_ns);
+  }
 }
 
 /// One chunk to every server that has a free slot: first all puts, then their completion, so the puts overlap.
@@ -181,8 +211,9 @@ void WorkerClient::announce_chunk(ServerIndex server, MessageKind kind, std::uin
                                   std::span<const float> values) {
   auto& lane = lanes_[server.value];
   const bool last = lane.next_chunk + 1 == lane.chunks;
+  const int read_ahead = lane.chunks > 1 && (last_flags & kWantPull) != 0 ? kReadAhead : 0;
   Header header{.kind = kind,
-                .flags = static_cast<std::uint16_t>(last ? kLastChunk | last_flags : 0),
+                .flags = static_cast<std::uint16_t>((last ? kLastChunk | last_flags : 0) | read_ahead),
                 .slot = lane.next_slot,
                 .chunk = lane.next_chunk,
                 .iteration = next_iteration_,
@@ -214,6 +245,7 @@ void WorkerClient::request_pull() {
   for (std::uint32_t k = 0; k < map_.servers(); ++k) {
     auto& lane = lanes_[visit(k).value];
     lane.pulled = lane.granted = false;
+    lane.read = 0;
     lane.request_ns = clock_.now_ns();
     data_.send_keys(visit(k));
     port_.send(visit(k).value, {.kind = MessageKind::kPull, .iteration = next_iteration_ - 1});
@@ -250,8 +282,8 @@ void WorkerClient::await_pull(std::span<float> weights) {
   for (std::uint32_t k = 0; k < map_.servers(); ++k)
     if (lanes_[visit(k).value].reading) finish_lane(visit(k));
   if (!target_.empty()) weights_mirror_->finish();
-  transfer_.wait_ns += answered_ns - begin_ns;
-  transfer_.pull_ns += clock_.now_ns() - answered_ns;
+  transfer_.wait_ns += answered_ns - begin_ns - reading_ns_;
+  transfer_.pull_ns += clock_.now_ns() - answered_ns + std::exchange(reading_ns_, 0);
   transfer_.bytes += moved_bytes(weights.size(), true);
   for (const auto& lane : lanes_) {
     transfer_.staleness = std::max(transfer_.staleness, next_iteration_ - 1 - lane.v);
@@ -267,21 +299,34 @@ void WorkerClient::read_granted() {
     const auto server = visit(k);
     auto& lane = lanes_[server.value];
     if (!lane.granted) continue;
+    read_until(server, lane.chunks);
     lane.granted = false;
     lane.reading = true;
-    if (lane.read_inline) continue;
-    if (options_.wire != WireFormat::kFp32) {
-      data_.get(server, 0, lanes_[server.value].packed);
-      continue;
-    }
-    for (const auto& slice : map_.slices(server))
-      data_.get(server, slice.shard_offset,
-                into_.subspan(static_cast<std::size_t>(slice.offset), static_cast<std::size_t>(slice.count)));
   }
   for (std::uint32_t k = 0; k < map_.servers(); ++k) {
     const auto& lane = lanes_[visit(k).value];
     if (lane.reading && (lane.read_inline || lane.ack_wanted)) finish_lane(visit(k));
   }
+}
+
+/// Starts the gets of this server's chunks before `chunk`, where they have not been started: one get for each message,
+/// as they are offered.
+void WorkerClient::read_until(ServerIndex server, std::uint32_t chunk) {
+  auto& lane = lanes_[server.value];
+  if (chunk <= lane.read || lane.read_inline) return;
+  const auto begin_ns = clock_.now_ns();
+  const auto first = lane.read * options_.chunk_elements;
+  const auto end = std::min(chunk * options_.chunk_elements, map_.shard_size(server));
+  lane.read = chunk;
+  parts_.clear();
+  if (options_.wire != WireFormat::kFp32) {
+    parts_.emplace_back(lane.packed);
+  } else {
+    for (const auto& piece : map_.pieces(server, first, end - first))
+      parts_.push_back(into_.subspan(static_cast<std::size_t>(piece.offset), static_cast<std::size_t>(piece.count)));
+  }
+  data_.get(server, first, parts_);
+  reading_ns_ += clock_.now_ns() - begin_ns;
 }
 
 void WorkerClient::finish_lane(ServerIndex server) {
@@ -341,6 +386,7 @@ void WorkerClient::on_message(const Message& message) {
   lane.credits += message.header.credits;
   switch (message.header.kind) {
     case MessageKind::kCredit:
+      if ((message.header.flags & kReadAhead) != 0) read_until(ServerIndex{message.peer}, message.header.chunk);
       return;
     case MessageKind::kAck:
       lane.acked = true;

@@ -70,6 +70,7 @@ class WorkerClient final : public Worker {
     std::uint32_t chunks = 1;  ///< of one push
     std::uint32_t next_chunk = 0;
     std::uint32_t credits = 0;  ///< free slots of the ring
+    std::uint32_t read = 0;     ///< chunks whose gets have been started
     std::uint32_t next_slot = 0;
     bool acked = false;
     bool granted = false;  ///< the answer is here, weights are not yet asked for
@@ -88,6 +89,7 @@ class WorkerClient final : public Worker {
 
   void require_ready(std::size_t size, const char* call) const;
   void send_update(std::span<const float> update, MessageKind kind, std::uint16_t last_flags);
+  void await_puts();
   bool send_round(std::span<const float> values, MessageKind kind, std::uint16_t last_flags);
   void put_chunk(ServerIndex server, std::span<const float> values);
   void put_packed(ServerIndex server, std::span<const float> values, std::int64_t first, std::int64_t count);
@@ -99,6 +101,8 @@ class WorkerClient final : public Worker {
   void await_message(const char* what);
   void on_message(const Message& message);
   void on_grant(const Message& message);
+  void look_for_offers();
+  void read_until(ServerIndex server, std::uint32_t chunk);
   void read_granted();
   void scatter_inline(ServerIndex server, std::span<const std::byte> payload);
   void finish_lane(ServerIndex server);
@@ -119,6 +123,8 @@ class WorkerClient final : public Worker {
   Clock& clock_;
   trace::WorkerTrace* trace_;
   std::vector<Lane> lanes_;
+  std::vector<std::span<float>> parts_;                         ///< of a get
+  std::int64_t reading_ns_ = 0;                                 ///< time in gets, of the exchange under way
   std::vector<float> gathered_;                                 ///< an inline chunk whose pieces are scattered
   std::span<float> into_;                                       ///< of the pull under way
   std::unique_ptr<HostMirror> update_mirror_, weights_mirror_;  ///< of buffers on a device, made when first used

@@ -103,6 +103,25 @@ void apply_sum(ShardMemory& memory, std::span<float> w, std::span<const float> s
   memory.run(make_pass(elementwise::ApplySum{scale}, u.size(), w.data(), sum.data(), u.data()));
 }
 
+void total(ShardMemory& memory, std::span<float> sum, std::span<const std::span<const float>> terms) {
+  if (terms[0].data() != sum.data()) store(memory, sum, terms[0]);
+  for (const auto& term : terms.subspan(1)) add(memory, sum, term);
+}
+
+void apply_total(ShardMemory& memory, std::span<float> w, std::span<const std::span<const float>> terms, float scale,
+                 std::span<float> block) {
+  const auto last = terms.back();
+  if (terms.size() == 1) return apply(memory, w, last, scale);
+  if (terms.size() == 2) return apply_sum(memory, w, terms[0], last, scale);
+  for (std::size_t at = 0; at < w.size(); at += block.size()) {
+    const auto n = std::min(block.size(), w.size() - at);
+    const auto sum = block.first(n);
+    store(memory, sum, terms[0].subspan(at, n));
+    for (const auto& term : terms.subspan(1, terms.size() - 2)) add(memory, sum, term.subspan(at, n));
+    apply_sum(memory, w.subspan(at, n), sum, last.subspan(at, n), scale);
+  }
+}
+
 void fill(ShardMemory& memory, std::span<float> values, float value) {
   memory.run(make_pass(elementwise::Fill{value}, values.size(), values.data()));
 }

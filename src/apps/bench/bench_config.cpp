@@ -31,7 +31,7 @@ po::options_description bench_options(BenchConfig& c, std::string& sizes, std::u
       ("slicing", po::value(&s.slicing)->default_value(s.slicing), "eps, tensor or range")
       ("repeat", po::value(&repeat)->default_value(repeat), "iterations; 0: as many as move about 4 GB, 10 to 2000")
       ("transport", po::value(&s.transport)->default_value(s.transport), "auto, rma or p2p")
-      ("chunk-kib", po::value(&s.chunk_kib)->default_value(s.chunk_kib), "size of one transfer")
+      ("chunk-kib", po::value(&s.chunk_kib)->default_value(s.chunk_kib), "size of one transfer; 0: by the shard")
       ("ring", po::value(&s.ring)->default_value(s.ring), "chunks in flight per worker and server")
       ("wait", po::value(&s.wait)->default_value(s.wait), "auto, spin, yield or sleep")
       ("wire", po::value(&s.wire)->default_value(s.wire), "fp32, bf16 or fp16")

@@ -53,7 +53,9 @@ class FakeServerNetwork : public ControlPort, public ServerData {
   std::span<const float> receive_chunk(WorkerIndex worker, std::uint32_t slot, std::int64_t count) override {
     return {slot_begin(worker, slot), static_cast<std::size_t>(count)};
   }
-  void offer_weights(WorkerIndex) override {}
+  void offer_weights(WorkerIndex worker, std::int64_t first, std::int64_t count) override {
+    offered.push_back({worker.value, first, count});
+  }
 
   float* slot_begin(WorkerIndex worker, std::uint32_t slot) {
     return inbox_.data() + (static_cast<std::int64_t>(worker.value) * ring_ + slot) * chunk_;
@@ -68,7 +70,12 @@ class FakeServerNetwork : public ControlPort, public ServerData {
     return found;
   }
 
+  struct Offer {
+    std::uint32_t worker;
+    std::int64_t first, count;
+  };
   std::vector<Sent> sent;
+  std::vector<Offer> offered;
 
  private:
   HostMemory own_memory_;

@@ -49,8 +49,8 @@ class FakeGroup : public LocalGroup, public ControlPort {
 struct NoData : WorkerData {
   void put(ServerIndex, std::uint32_t, std::int64_t, std::span<const float>) override {}
   void complete_puts(ServerIndex) override {}
-  void finish_puts() override {}
-  void get(ServerIndex, std::int64_t, std::span<float>) override {}
+  bool puts_finished() override { return true; }
+  void get(ServerIndex, std::int64_t, std::span<const std::span<float>>) override {}
   void complete_gets(ServerIndex) override {}
 };
 

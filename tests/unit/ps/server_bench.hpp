@@ -38,12 +38,12 @@ class Bench {
 
   /// `lr` goes with it.
   void send_chunk(std::uint32_t worker, MessageKind kind, Iteration i, std::uint32_t chunk, float value,
-                  std::uint16_t last_flags = 0) {
+                  std::uint16_t last_flags = 0, std::uint16_t other_flags = 0) {
     const auto slot = slots_[worker]++ % ring_;
     std::fill_n(network.slot_begin(WorkerIndex{worker}, slot), kChunk, value);
     const bool last = chunk + 1 == chunks();
     Header header{.kind = kind,
-                  .flags = static_cast<std::uint16_t>(last ? kLastChunk | last_flags : 0),
+                  .flags = static_cast<std::uint16_t>(last ? kLastChunk | last_flags : other_flags),
                   .slot = slot,
                   .chunk = chunk,
                   .iteration = i,
