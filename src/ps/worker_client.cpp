@@ -14,6 +14,7 @@
 namespace fluentps {
 namespace {
 
+/// Between two looks at whether the puts have ended: no message tells.
 constexpr std::int64_t kLookAtPuts_ns = 20'000;
 
 }  // namespace
@@ -33,6 +34,7 @@ WorkerClient::WorkerClient(const WorkerOptions& options, const ShardMap& map, Co
     lanes_[m].credits = options.ring;
     lanes_[m].chunks = static_cast<std::uint32_t>(std::max<std::int64_t>(
         1, (elements + options.chunk_elements - 1) / std::max<std::int64_t>(1, options.chunk_elements)));
+    reads_ahead_ = reads_ahead_ || lanes_[m].chunks > 1;
     if (options.wire != WireFormat::kFp32)
       lanes_[m].packed.resize(static_cast<std::size_t>(wire_places(options.wire, elements)));
   }
@@ -84,10 +86,7 @@ void WorkerClient::push_pull(std::span<const float> update, std::span<float> wei
   require_ready(update.size(), "push_pull");
   require_ready(weights.size(), "push_pull");
   transfer_ = {};
-  for (auto& lane : lanes_) {
-    lane.pulled = lane.granted = false;
-    lane.read = 0;
-  }
+  for (auto& lane : lanes_) lane.begin_pull();
   aim(weights);
   send_update(update, MessageKind::kPush, kWantPull);
   ++next_iteration_;
@@ -131,19 +130,13 @@ void WorkerClient::send_update(std::span<const float> update, MessageKind kind, 
   };
   while (!all_sent()) {
     if (!send_round(values, kind, last_flags)) await_message("a free slot");
-    if ((last_flags & kWantPull) != 0) look_for_offers();
+    if (reads_ahead_ && (last_flags & kWantPull) != 0)
+      while (const auto message = port_.receive(0)) on_message(*message);
   }
   await_puts();
   transfer_.push_ns += clock_.now_ns() - begin_ns - reading_ns_;
   transfer_.pull_ns += std::exchange(reading_ns_, 0);
   transfer_.bytes += moved_bytes(values.size(), false);
-}
-
-/// Reads what has been offered of the weights. Where a push is a single chunk, nothing is offered before the answer.
-void WorkerClient::look_for_offers() {
-  const bool several = std::any_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.chunks > 1; });
-  if (!several) return;
-  while (const auto message = port_.receive(0)) on_message(*message);
 }
 
 /// Until the update may be changed: on a one-sided transport it may be already.
@@ -244,8 +237,7 @@ void WorkerClient::request_pull() {
   const auto begin_ns = clock_.now_ns();
   for (std::uint32_t k = 0; k < map_.servers(); ++k) {
     auto& lane = lanes_[visit(k).value];
-    lane.pulled = lane.granted = false;
-    lane.read = 0;
+    lane.begin_pull();
     lane.request_ns = clock_.now_ns();
     data_.send_keys(visit(k));
     port_.send(visit(k).value, {.kind = MessageKind::kPull, .iteration = next_iteration_ - 1});

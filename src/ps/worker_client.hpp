@@ -85,6 +85,11 @@ class WorkerClient final : public Worker {
     Iteration v = 0;
     std::uint64_t delayed_total = 0;
     std::vector<float> packed;  ///< the shard in the wire's format, where that is another
+
+    void begin_pull() {
+      pulled = granted = false;
+      read = 0;
+    }
   };
 
   void require_ready(std::size_t size, const char* call) const;
@@ -101,7 +106,6 @@ class WorkerClient final : public Worker {
   void await_message(const char* what);
   void on_message(const Message& message);
   void on_grant(const Message& message);
-  void look_for_offers();
   void read_until(ServerIndex server, std::uint32_t chunk);
   void read_granted();
   void scatter_inline(ServerIndex server, std::span<const std::byte> payload);
@@ -123,6 +127,7 @@ class WorkerClient final : public Worker {
   Clock& clock_;
   trace::WorkerTrace* trace_;
   std::vector<Lane> lanes_;
+  bool reads_ahead_ = false;  ///< a push has several chunks somewhere, so weights may be offered before the answer
   std::vector<std::span<float>> parts_;                         ///< of a get
   std::int64_t reading_ns_ = 0;                                 ///< time in gets, of the exchange under way
   std::vector<float> gathered_;                                 ///< an inline chunk whose pieces are scattered

@@ -23,12 +23,10 @@ def train(tmp_path, name, ranks, servers, *arguments, **options):
 # splits differ by 1e-8 after one iteration and by 1e-3 after 50.
 @pytest.mark.parametrize("model, lr", [("softmax", 0.02), ("lenet", 0.002)])
 def test_bsp_does_not_depend_on_workers_servers_or_timing(tmp_path, clean_after, model, lr):
-    common = ["--model", model, "--sync", "bsp", "--iterations", 50, "--optimizer", "momentum", "--lr", lr, "--eval-images", 200]
+    common = ["--model", model, "--sync", "bsp", "--iterations", 25, "--optimizer", "momentum", "--lr", lr, "--eval-images", 200]
     one, _ = train(tmp_path, "one", 2, 1, *common, "--batch-size", 256)
     four, _ = train(tmp_path, "four", 5, 1, *common, "--batch-size", 64)
-    # A batch of 256 is added up in another order than four of 64, which 50 steps amplify: to 2e-4 of the largest weight on
-    # one processor, to less than 1e-4 on another.
-    numpy.testing.assert_allclose(four, one, rtol=1e-3, atol=1e-3 * numpy.abs(one).max())
+    numpy.testing.assert_allclose(four, one, rtol=1e-4, atol=1e-4 * numpy.abs(one).max())
     two_servers, run = train(tmp_path, "two", 6, 2, *common, "--batch-size", 64)
     assert (two_servers == four).all()
     again, _ = train(tmp_path, "again", 6, 2, *common, "--batch-size", 64, "--transport", "p2p", "--straggler",

@@ -63,6 +63,11 @@ class Bench {
     server->handle({.peer = worker, .header = header, .payload = {}});
   }
   std::vector<Sent> grants(std::uint32_t worker) { return network.take(worker, MessageKind::kGrant); }
+  /// Adds the credits sent since the last call, by worker.
+  void collect(std::vector<std::uint32_t>& credits) {
+    for (const auto& each : network.sent) credits[each.to] += each.header.credits;
+    network.sent.clear();
+  }
   float weight() { return network.weights()[0]; }
 
  private:
