@@ -14,7 +14,8 @@ namespace fluentps {
 namespace {
 
 /// One value from each worker in the server's window, read back by the worker: any rank that fails makes it unusable.
-void try_window(const Roles& roles) {
+/// Returns what to say about windows that work.
+std::string try_window(const Roles& roles) {
   const auto workers = roles.worker_count();
   const bool is_server = roles.role == Role::kServer;
   std::optional<Window> window;
@@ -35,6 +36,8 @@ void try_window(const Roles& roles) {
         throw RunError(fmt::format("a put of {} to rank {} was read back as {}", sent, server, received));
     }
   });
+  return fmt::format("put, get and flush work between every worker and every server{}",
+                     window->shared() ? ", in memory they share" : "");
 }
 
 }  // namespace
@@ -64,8 +67,7 @@ TransportChoice choose_transport(const Roles& roles, TransportKind wanted) {
 #ifndef FLUENTPS_SIMULATED
     const Watchdog watchdog("the self-test of one-sided communication", "--transport p2p");
 #endif
-    try_window(roles);
-    return {TransportKind::kRma, "put, get and flush work between every worker and every server"};
+    return {TransportKind::kRma, try_window(roles)};
   } catch (const RunError& error) {
     if (wanted == TransportKind::kAuto)
       return {TransportKind::kP2p, fmt::format("one-sided communication does not work here ({})", error.what())};

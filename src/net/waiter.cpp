@@ -43,7 +43,7 @@ std::string_view to_string(WaitPolicy policy) {
   return "?";
 }
 
-Waiter::Waiter(WaitPolicy policy, bool crowded) {
+Waiter::Waiter(WaitPolicy policy, bool crowded, bool test_yields) : test_yields_(test_yields) {
   if (kSimulated) return;  // naps only: spinning takes no simulated time, so it would never end
   switch (policy) {
     case WaitPolicy::kSpin:
@@ -67,7 +67,7 @@ Waiter::Waiter(WaitPolicy policy, bool crowded) {
 void Waiter::pause(std::int64_t waited_ns) const {
   if (waited_ns < spin_ns_) return;
   if (waited_ns < yield_ns_) {
-    ::sched_yield();
+    if (!test_yields_) ::sched_yield();
     return;
   }
   // A nap in proportion to the wait so far delays an answer by a few per cent at most.

@@ -14,8 +14,8 @@ std::string_view to_string(WaitPolicy policy);
 
 class Waiter {
  public:
-  /// `crowded`: more ranks than cores on this node.
-  Waiter(WaitPolicy policy, bool crowded);
+  /// `crowded`: more ranks than cores on this node. `test_yields`: the test yields by itself (mpi_yield.hpp).
+  Waiter(WaitPolicy policy, bool crowded, bool test_yields);
   /// Between two tests that found nothing. `waited_ns`: how long this wait has lasted.
   void pause(std::int64_t waited_ns) const;
   /// Whether pause would return at once, so that reading the clock each time is worth saving.
@@ -24,6 +24,7 @@ class Waiter {
  private:
   std::int64_t spin_ns_ = 0;   ///< spin up to here
   std::int64_t yield_ns_ = 0;  ///< then yield up to here, then nap
+  bool test_yields_ = false;
 };
 
 }  // namespace fluentps

@@ -33,6 +33,8 @@ class Window {
 
   /// What this rank exposes.
   std::span<std::byte> memory() const { return {base_, static_cast<std::size_t>(bytes_)}; }
+  /// Whether all ranks are on one node and load and store each other's memory.
+  bool shared() const { return shared_; }
   /// Bytes that `rank` exposes.
   std::int64_t limit(int rank) const { return limits_[static_cast<std::size_t>(rank)]; }
 
@@ -54,6 +56,7 @@ class Window {
   MPI_Win window_ = MPI_WIN_NULL;
   std::byte* base_ = nullptr;
   std::int64_t bytes_ = 0;
+  bool shared_ = false;
   const char* name_;
   std::vector<std::int64_t> limits_;
   std::vector<std::int64_t> shifts_;  ///< by rank: bytes from the allocation's start to memory()

@@ -10,8 +10,6 @@ namespace fluentps {
 namespace {
 
 constexpr Iteration kNever = std::numeric_limits<Iteration>::max();
-/// 16 KiB: stays in the first cache of a core between two passes.
-constexpr std::size_t kBlock = 4096;
 
 }  // namespace
 
@@ -103,8 +101,7 @@ void OrderedSum::use(std::uint32_t chunk, std::uint32_t position) {
     used_.push_back(WorkerIndex{contributors_[p]});
   }
   if (last) {
-    if (block_.empty()) block_ = memory_.allocate(kBlock);
-    passes::apply_total(memory_, part(weights_, chunk), terms_, scale_, block_);
+    passes::apply_sum(memory_, part(weights_, chunk), terms_, scale_);
     ++applied_;
   } else {
     passes::total(memory_, sum(chunk), terms_);

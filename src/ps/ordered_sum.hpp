@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "fluentps/types.hpp"
+#include "shard/kernels.hpp"
 #include "shard/shard_memory.hpp"
 
 namespace fluentps {
@@ -43,8 +44,8 @@ using Commit = std::function<void(std::span<float> sum, float scale, double lr)>
 
 class OrderedSum {
  public:
-  /// As many chunks of one position are held at most: more would leave the pass after the last one much to read.
-  static constexpr std::size_t kBatch = 4;
+  /// As many chunks of one position are held at most: with the sum of those before, the terms of one pass.
+  static constexpr std::size_t kBatch = kernels::kMostTerms - 1;
 
   /// `weights` and the values of all chunks lie in `memory`, which outlives the sum. `hold`: chunks of one worker that
   /// may be held, so many fewer slots than it has; with 0, values are used before take returns.
@@ -86,8 +87,7 @@ class OrderedSum {
   Commit commit_;
   float scale_;
   std::uint32_t hold_;
-  std::span<float> sum_;    ///< allocated when first wanted
-  std::span<float> block_;  ///< for a pass, allocated when first wanted
+  std::span<float> sum_;  ///< allocated when first wanted
   std::optional<Iteration> iteration_;
   std::vector<Iteration> left_from_;                      ///< by worker
   std::vector<std::uint32_t> taken_;                      ///< by worker: chunks of this iteration

@@ -6,6 +6,7 @@
 #include "net/agree.hpp"
 #include "net/ending.hpp"
 #include "net/gpu_preflight.hpp"
+#include "net/mpi_yield.hpp"
 #include "net/preflight.hpp"
 #include "ps/checkpoint.hpp"
 #include "ps/device_group.hpp"
@@ -89,7 +90,7 @@ void Session::Impl::set_up_data_plane() {
   const bool direct = gpu.kind == GpuTransfer::kDirect;
   const bool one_sided = choice.kind == TransportKind::kRma;
   if (one_sided && !direct) check_window_memory(roles, is_server() ? window_bytes(layout, roles.index) : 0);
-  const Waiter waiter(parsed.wait, more_ranks_than_cores(roles));
+  const Waiter waiter(parsed.wait, more_ranks_than_cores(roles), mpi_yields());
   if (exchanges()) {
     const auto& ours = parties();
     transport = direct      ? make_rma_transport(ours, layout, *device)

@@ -34,10 +34,13 @@ struct Apply {
   FLUENTPS_HOST_DEVICE void operator()(float& w, const float& u) const { w += scale * u; }
 };
 
-/// w += scale * (sum + u)
+/// w += scale * ((t0 + t1) + ...)
 struct ApplySum {
   float scale;
-  FLUENTPS_HOST_DEVICE void operator()(float& w, const float& sum, const float& u) const { w += scale * (sum + u); }
+  template <typename... T>
+  FLUENTPS_HOST_DEVICE void operator()(float& w, const float& first, const T&... rest) const {
+    w += scale * (first + ... + rest);
+  }
 };
 
 /// values := value

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <stdexcept>
@@ -33,10 +34,19 @@ FLUENTPS_CLONES void apply_loop(float* __restrict w, const float* __restrict u, 
   for (std::size_t j = 0; j < n; ++j) f(w[j], u[j]);
 }
 
-FLUENTPS_CLONES void apply_sum_loop(float* __restrict w, const float* __restrict sum, const float* __restrict u,
-                                    float scale, std::size_t n) {
+template <typename... Terms>
+inline __attribute__((always_inline)) void apply_terms(float* __restrict w, float scale, std::size_t n, Terms... terms) {
   const elementwise::ApplySum f{scale};
-  for (std::size_t j = 0; j < n; ++j) f(w[j], sum[j], u[j]);
+#pragma GCC ivdep
+  for (std::size_t j = 0; j < n; ++j) f(w[j], terms[j]...);
+}
+
+FLUENTPS_CLONES void apply_sum_loop(float* w, const float* const* t, std::size_t terms, float scale, std::size_t n) {
+  static_assert(kMostTerms == 5);
+  if (terms == 2) apply_terms(w, scale, n, t[0], t[1]);
+  if (terms == 3) apply_terms(w, scale, n, t[0], t[1], t[2]);
+  if (terms == 4) apply_terms(w, scale, n, t[0], t[1], t[2], t[3]);
+  if (terms == 5) apply_terms(w, scale, n, t[0], t[1], t[2], t[3], t[4]);
 }
 
 /// Integer arithmetic, so that no element's value can hide another's: all exponent bits set means infinite or NaN.
@@ -68,10 +78,15 @@ void apply(std::span<float> w, std::span<const float> u, float scale) {
   apply_loop(w.data(), u.data(), scale, u.size());
 }
 
-void apply_sum(std::span<float> w, std::span<const float> sum, std::span<const float> u, float scale) {
-  require_same(w.size(), u.size());
-  require_same(sum.size(), u.size());
-  apply_sum_loop(w.data(), sum.data(), u.data(), scale, u.size());
+void apply_sum(std::span<float> w, std::span<const std::span<const float>> terms, float scale) {
+  if (terms.size() < 2 || terms.size() > kMostTerms)
+    throw std::invalid_argument(fmt::format("a sum of {} terms; 2 to {} can be applied", terms.size(), kMostTerms));
+  std::array<const float*, kMostTerms> data{};
+  for (std::size_t k = 0; k < terms.size(); ++k) {
+    require_same(w.size(), terms[k].size());
+    data[k] = terms[k].data();
+  }
+  apply_sum_loop(w.data(), data.data(), terms.size(), scale, w.size());
 }
 
 bool all_finite(std::span<const float> values) {

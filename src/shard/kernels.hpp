@@ -3,6 +3,7 @@
 /// Lengths must agree (std::invalid_argument), ranges must not overlap, any alignment.
 #pragma once
 
+#include <cstddef>
 #include <span>
 
 namespace fluentps::kernels {
@@ -13,8 +14,10 @@ void store(std::span<float> sum, std::span<const float> u);
 void add(std::span<float> sum, std::span<const float> u);
 /// w += scale * u
 void apply(std::span<float> w, std::span<const float> u, float scale);
-/// w += scale * (sum + u): the last contribution of an iteration, without writing the sum back.
-void apply_sum(std::span<float> w, std::span<const float> sum, std::span<const float> u, float scale);
+/// Terms of apply_sum, at most.
+constexpr std::size_t kMostTerms = 5;
+/// w += scale * ((t0 + t1) + ...), of two terms or more: the end of an iteration, without writing its sum.
+void apply_sum(std::span<float> w, std::span<const std::span<const float>> terms, float scale);
 
 /// Whether no element is infinite or NaN.
 bool all_finite(std::span<const float> values);

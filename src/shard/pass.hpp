@@ -18,10 +18,14 @@ struct PassOf {
 };
 
 using Half = std::uint16_t;
+using Term = const float;
 using Pass = std::variant<PassOf<elementwise::Store, float, const float>,                            //
                           PassOf<elementwise::Add, float, const float>,                              //
                           PassOf<elementwise::Apply, float, const float>,                            //
-                          PassOf<elementwise::ApplySum, float, const float, const float>,            //
+                          PassOf<elementwise::ApplySum, float, Term, Term>,                          //
+                          PassOf<elementwise::ApplySum, float, Term, Term, Term>,                    //
+                          PassOf<elementwise::ApplySum, float, Term, Term, Term, Term>,              //
+                          PassOf<elementwise::ApplySum, float, Term, Term, Term, Term, Term>,        //
                           PassOf<elementwise::Fill, float>,                                          //
                           PassOf<elementwise::Scale, float>,                                         //
                           PassOf<elementwise::Sgd, float, const float, const float>,                 //

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 
 #include "shard/kernels.hpp"
@@ -30,9 +31,14 @@ struct RunOnHost {
   void operator()(const PassOf<elementwise::Apply, float, const float>& pass) const {
     kernels::apply(part(std::get<0>(pass.arrays), pass.n), part(std::get<1>(pass.arrays), pass.n), pass.f.scale);
   }
-  void operator()(const PassOf<elementwise::ApplySum, float, const float, const float>& pass) const {
-    kernels::apply_sum(part(std::get<0>(pass.arrays), pass.n), part(std::get<1>(pass.arrays), pass.n),
-                       part(std::get<2>(pass.arrays), pass.n), pass.f.scale);
+  template <typename... T>
+  void operator()(const PassOf<elementwise::ApplySum, float, T...>& pass) const {
+    std::apply(
+        [&pass](float* w, auto*... terms) {
+          const std::array<std::span<const float>, sizeof...(terms)> parts{part(terms, pass.n)...};
+          kernels::apply_sum(part(w, pass.n), parts, pass.f.scale);
+        },
+        pass.arrays);
   }
   template <typename F, typename... T>
   void operator()(const PassOf<F, T...>& pass) const {
@@ -96,29 +102,30 @@ void apply(ShardMemory& memory, std::span<float> w, std::span<const float> u, fl
   memory.run(make_pass(elementwise::Apply{scale}, u.size(), w.data(), u.data()));
 }
 
-void apply_sum(ShardMemory& memory, std::span<float> w, std::span<const float> sum, std::span<const float> u,
-               float scale) {
-  require_same(w.size(), u.size());
-  require_same(sum.size(), u.size());
-  memory.run(make_pass(elementwise::ApplySum{scale}, u.size(), w.data(), sum.data(), u.data()));
-}
-
 void total(ShardMemory& memory, std::span<float> sum, std::span<const std::span<const float>> terms) {
   if (terms[0].data() != sum.data()) store(memory, sum, terms[0]);
   for (const auto& term : terms.subspan(1)) add(memory, sum, term);
 }
 
-void apply_total(ShardMemory& memory, std::span<float> w, std::span<const std::span<const float>> terms, float scale,
-                 std::span<float> block) {
-  const auto last = terms.back();
-  if (terms.size() == 1) return apply(memory, w, last, scale);
-  if (terms.size() == 2) return apply_sum(memory, w, terms[0], last, scale);
-  for (std::size_t at = 0; at < w.size(); at += block.size()) {
-    const auto n = std::min(block.size(), w.size() - at);
-    const auto sum = block.first(n);
-    store(memory, sum, terms[0].subspan(at, n));
-    for (const auto& term : terms.subspan(1, terms.size() - 2)) add(memory, sum, term.subspan(at, n));
-    apply_sum(memory, w.subspan(at, n), sum, last.subspan(at, n), scale);
+void apply_sum(ShardMemory& memory, std::span<float> w, std::span<const std::span<const float>> terms, float scale) {
+  for (const auto& each : terms) require_same(w.size(), each.size());
+  const auto run = [&](auto... term) {
+    memory.run(make_pass(elementwise::ApplySum{scale}, w.size(), w.data(), term.data()...));
+  };
+  static_assert(kernels::kMostTerms == 5);
+  switch (terms.size()) {
+    case 1:
+      return apply(memory, w, terms[0], scale);
+    case 2:
+      return run(terms[0], terms[1]);
+    case 3:
+      return run(terms[0], terms[1], terms[2]);
+    case 4:
+      return run(terms[0], terms[1], terms[2], terms[3]);
+    case 5:
+      return run(terms[0], terms[1], terms[2], terms[3], terms[4]);
+    default:
+      throw std::invalid_argument(fmt::format("pass over a sum of {} terms", terms.size()));
   }
 }
 

@@ -53,13 +53,10 @@ namespace passes {
 void store(ShardMemory& memory, std::span<float> sum, std::span<const float> u);
 void add(ShardMemory& memory, std::span<float> sum, std::span<const float> u);
 void apply(ShardMemory& memory, std::span<float> w, std::span<const float> u, float scale);
-void apply_sum(ShardMemory& memory, std::span<float> w, std::span<const float> sum, std::span<const float> u,
-               float scale);
 /// sum := ((t0 + t1) + t2) + ...; t0 may be `sum` itself.
 void total(ShardMemory& memory, std::span<float> sum, std::span<const std::span<const float>> terms);
-/// w += scale * (((t0 + t1) + t2) + ...), reading every term once: in blocks of `block`, which is overwritten.
-void apply_total(ShardMemory& memory, std::span<float> w, std::span<const std::span<const float>> terms, float scale,
-                 std::span<float> block);
+/// w += scale * ((t0 + t1) + ...), of 1 to kernels::kMostTerms terms.
+void apply_sum(ShardMemory& memory, std::span<float> w, std::span<const std::span<const float>> terms, float scale);
 void fill(ShardMemory& memory, std::span<float> values, float value);
 void scale(ShardMemory& memory, std::span<float> values, float scale);
 }  // namespace passes

@@ -116,7 +116,9 @@ std::string kernels(Device& device) {
   check_pass<Store, float, In>(device, "store", {});
   check_pass<Add, float, In>(device, "add", {});
   check_pass<Apply, float, In>(device, "apply", {0.3F});
-  check_pass<ApplySum, float, In, In>(device, "apply_sum", {0.3F});
+  check_pass<ApplySum, float, In, In>(device, "apply_sum of 2", {0.3F});
+  check_pass<ApplySum, float, In, In, In>(device, "apply_sum of 3", {0.3F});
+  check_pass<ApplySum, float, In, In, In, In, In>(device, "apply_sum of 5", {0.3F});
   check_pass<Fill, float>(device, "fill", {7});
   check_pass<Scale, float>(device, "scale", {0.3F});
   check_pass<Sgd, float, In, In>(device, "sgd", {-0.1F, 0.01F});

@@ -40,6 +40,11 @@ TEST(Elementwise, Sums) {
     x = static_cast<float>(a);
     ApplySum{static_cast<float>(scale)}(x, static_cast<float>(b), static_cast<float>(c));
     EXPECT_NEAR(x, a + scale * (b + c), bound(3, std::abs(a) + std::abs(scale) * (std::abs(b) + std::abs(c))));
+    const double d = draw();
+    x = static_cast<float>(a);
+    ApplySum{static_cast<float>(scale)}(x, static_cast<float>(b), static_cast<float>(c), static_cast<float>(d));
+    EXPECT_NEAR(x, a + scale * (b + c + d),
+                bound(4, std::abs(a) + std::abs(scale) * (std::abs(b) + std::abs(c) + std::abs(d))));
     x = static_cast<float>(a);
     Scale{static_cast<float>(scale)}(x);
     EXPECT_NEAR(x, a * scale, bound(1, std::abs(a * scale)));

@@ -73,15 +73,19 @@ TEST_P(Kernels, Apply) {
 
 TEST_P(Kernels, ApplySumIsAddThenApply) {
   constexpr float kScale = 1.0F / 7;
-  Guarded w(GetParam(), 2, 0), old(GetParam(), 0, 0), sum(GetParam(), 1, 2), same(GetParam(), 1, 2),
-      u(GetParam(), 3, 1);
-  apply_sum(w.values(), sum.values(), u.values(), kScale);
-  for (std::size_t j = 0; j < GetParam(); ++j) {
-    volatile float total = sum.values()[j] + u.values()[j];
-    EXPECT_EQ(w.values()[j], scalar_axpy(old.values()[j], kScale, total));
-    EXPECT_EQ(sum.values()[j], same.values()[j]);
+  Guarded old(GetParam(), 0, 0);
+  Guarded t0(GetParam(), 1, 2), t1(GetParam(), 3, 1), t2(GetParam(), 0, 3), t3(GetParam(), 2, 4), t4(GetParam(), 1, 5);
+  const std::vector<std::span<const float>> all = {t0.values(), t1.values(), t2.values(), t3.values(), t4.values()};
+  for (std::size_t terms = 2; terms <= all.size(); ++terms) {
+    Guarded w(GetParam(), 2, 0);
+    apply_sum(w.values(), std::span(all).first(terms), kScale);
+    for (std::size_t j = 0; j < GetParam(); ++j) {
+      volatile float total = all[0][j];
+      for (std::size_t k = 1; k < terms; ++k) total = total + all[k][j];
+      EXPECT_EQ(w.values()[j], scalar_axpy(old.values()[j], kScale, total)) << terms << " terms, " << j;
+    }
+    EXPECT_TRUE(w.guards_intact());
   }
-  EXPECT_TRUE(w.guards_intact());
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, Kernels, testing::Values(0, 1, 3, 7, 8, 9, 15, 16, 17, 31, 33, 64, 1001, 100003));
@@ -99,7 +103,10 @@ TEST(KernelsOnWrongLengths, AreRefused) {
   EXPECT_THROW(store(two, three), std::invalid_argument);
   EXPECT_THROW(add(two, three), std::invalid_argument);
   EXPECT_THROW(apply(two, three, 1), std::invalid_argument);
-  EXPECT_THROW(apply_sum(two, three, two, 1), std::invalid_argument);
+  const std::vector<std::span<const float>> wrong = {two, three}, one = {two}, six(6, two);
+  EXPECT_THROW(apply_sum(two, wrong, 1), std::invalid_argument);
+  EXPECT_THROW(apply_sum(two, one, 1), std::invalid_argument);
+  EXPECT_THROW(apply_sum(two, six, 1), std::invalid_argument);
 }
 
 }  // namespace
