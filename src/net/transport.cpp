@@ -14,8 +14,7 @@ namespace fluentps {
 namespace {
 
 /// One value from each worker in the server's window, read back by the worker: any rank that fails makes it unusable.
-/// Returns what to say about windows that work.
-std::string try_window(const Roles& roles) {
+TransportChoice try_window(const Roles& roles) {
   const auto workers = roles.worker_count();
   const bool is_server = roles.role == Role::kServer;
   std::optional<Window> window;
@@ -36,8 +35,10 @@ std::string try_window(const Roles& roles) {
         throw RunError(fmt::format("a put of {} to rank {} was read back as {}", sent, server, received));
     }
   });
-  return fmt::format("put, get and flush work between every worker and every server{}",
-                     window->shared() ? ", in memory they share" : "");
+  return {.kind = TransportKind::kRma,
+          .shared_memory = window->shared(),
+          .reason = fmt::format("put, get and flush work between every worker and every server{}",
+                                window->shared() ? ", in memory they share" : "")};
 }
 
 }  // namespace
@@ -62,15 +63,16 @@ std::string_view to_string(TransportKind kind) {
 }
 
 TransportChoice choose_transport(const Roles& roles, TransportKind wanted) {
-  if (wanted == TransportKind::kP2p) return {TransportKind::kP2p, "as asked"};
+  if (wanted == TransportKind::kP2p) return {.kind = TransportKind::kP2p, .reason = "as asked"};
   try {
 #ifndef FLUENTPS_SIMULATED
     const Watchdog watchdog("the self-test of one-sided communication", "--transport p2p");
 #endif
-    return {TransportKind::kRma, try_window(roles)};
+    return try_window(roles);
   } catch (const RunError& error) {
     if (wanted == TransportKind::kAuto)
-      return {TransportKind::kP2p, fmt::format("one-sided communication does not work here ({})", error.what())};
+      return {.kind = TransportKind::kP2p,
+              .reason = fmt::format("one-sided communication does not work here ({})", error.what())};
     throw UsageError(
         fmt::format("--transport rma does not work here ({}); use --transport auto, or enable a one-sided "
                     "component (mpirun --mca osc ucx --mca pml ucx, or --mca osc pt2pt)",

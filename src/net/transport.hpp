@@ -49,6 +49,7 @@ std::unique_ptr<Transport> make_p2p_transport(const Roles& roles, const DataLayo
 /// What `auto` found out, in one sentence for the log and the trace.
 struct TransportChoice {
   TransportKind kind = TransportKind::kRma;
+  bool shared_memory = false;  ///< put and get are copies in memory of one node
   std::string reason;
 };
 

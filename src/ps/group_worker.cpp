@@ -77,6 +77,7 @@ void GroupWorker::pull(std::span<float> weights) {
 void GroupWorker::push_pull(std::span<const float> update, std::span<float> weights) {
   require_call({options_.index, "push_pull", initialized_, update.size(), options_.parameters});
   require_call({options_.index, "push_pull", initialized_, weights.size(), options_.parameters});
+  require_apart(options_.index, update, weights);
   own_ = {};
   meet(Step::kPushPull);
   sum_up(update);

@@ -85,7 +85,8 @@ void Session::Impl::choose() {
 
 void Session::Impl::set_up_data_plane() {
   choose();
-  layout = make_layout(options, parsed, *map, choice.kind, parties().worker_count());
+  chunking = choose_chunking(options, parsed, *map, choice);
+  layout = make_layout(options, parsed, *map, chunking, parties().worker_count());
   open_gpu();
   const bool direct = gpu.kind == GpuTransfer::kDirect;
   const bool one_sided = choice.kind == TransportKind::kRma;
@@ -119,12 +120,12 @@ void Session::Impl::set_up_trace() {
 void Session::Impl::make_server() {
   ServerOptions settings;
   settings.index = ServerIndex{roles.index};
-  settings.chunk_elements = chunk_elements(options, parsed, *map, choice.kind);
+  settings.chunk_elements = chunking.elements;
   settings.shard_elements = map->shard_size(settings.index);
   settings.wire = parsed.wire;
   settings.device = device.get();
   settings.direct = gpu.kind == GpuTransfer::kDirect;
-  settings.ring = options.ring;
+  settings.ring = chunking.ring;
   settings.inline_data = travels_inline(options, *map, settings.index);
   settings.schedules = parsed.central && roles.index == 0;
   settings.staleness_scale = parsed.staleness_scale;
@@ -178,11 +179,11 @@ void Session::Impl::make_client() {
   settings.index = WorkerIndex{parties().index};
   settings.name = grouped() ? group_name(group_of_worker, leaders.index) : fmt::format("worker {}", roles.index);
   settings.workers = parties().worker_count();
-  settings.chunk_elements = chunk_elements(options, parsed, *map, choice.kind);
+  settings.chunk_elements = chunking.elements;
   settings.wire = parsed.wire;
   settings.device = device.get();
   settings.direct = gpu.kind == GpuTransfer::kDirect;
-  settings.ring = options.ring;
+  settings.ring = chunking.ring;
   for (std::uint32_t m = 0; m < roles.server_count(); ++m)
     settings.inline_data.push_back(travels_inline(options, *map, ServerIndex{m}));
   settings.keys = options.pslite_keys;
@@ -212,7 +213,8 @@ void Session::Impl::leave() {
 
 std::string Session::Impl::preflight() {
   choose();
-  layout = make_layout(options, parsed, *map, choice.kind, parties().worker_count());
+  chunking = choose_chunking(options, parsed, *map, choice);
+  layout = make_layout(options, parsed, *map, chunking, parties().worker_count());
   const bool exposes = is_server() && choice.kind == TransportKind::kRma;
   const auto facts = look_at_node(roles, exposes ? window_bytes(layout, roles.index) : 0);
   agree(roles.job.get(), [&] { require_room(facts, roles.hosts[static_cast<std::size_t>(roles.job.rank())]); });

@@ -56,6 +56,7 @@ struct Session::Impl {
   std::optional<ShardMap> map;
   std::optional<SyncPlan> plan;
   TransportChoice choice;
+  Chunking chunking;
   DataLayout layout;
   std::string run_dir;
   std::optional<Manifest> resumed;

@@ -65,7 +65,6 @@ void require_positive(double value, const char* option) {
 }  // namespace
 
 ParsedOptions parse(const SessionOptions& options) {
-  require_positive(options.ring, "ring");
   require_positive(options.stall_s, "stall-s");
   require_positive(options.abort_s, "abort-s");
   if (options.trace_flush_s < 0)
@@ -144,6 +143,7 @@ TransportChoice share_choice(const Roles& roles, const TransportChoice& own) {
   TransportChoice choice = own;
   choice.kind = parse_transport(broadcast(roles.job.get(), std::string(to_string(own.kind)), root));
   choice.reason = broadcast(roles.job.get(), own.reason, root);
+  choice.shared_memory = !broadcast(roles.job.get(), std::string(own.shared_memory ? "y" : ""), root).empty();
   return choice;
 }
 
@@ -160,36 +160,42 @@ std::string claim_run_dir(const Roles& roles, const SessionOptions& options) {
 
 namespace {
 
-/// Enough chunks that pushes, sums and pulls overlap, few enough that each is worth its messages (docs/benchmark.md).
-/// On a device chunks only overlap with their copies.
-std::int64_t default_chunk_kib(const ParsedOptions& parsed, std::int64_t shard_bytes, TransportKind transport) {
-  constexpr std::int64_t kChunks = 16;
-  constexpr std::int64_t kMost_kib = 1024;
-  if (parsed.gpu_transfer != GpuTransfer::kOff) return kMost_kib;
-  const std::int64_t least_kib = transport == TransportKind::kP2p ? 64 : 256;
-  return std::clamp(shard_bytes / kChunks / 1024, least_kib, kMost_kib);
+/// What is best by measurement (docs/benchmark.md): enough chunks that pushes, sums and pulls overlap, few enough that
+/// each is worth its messages. In shared memory what one rank has written should still be in the caches when another
+/// reads it. On a device chunks only overlap with their copies.
+struct DefaultChunks {
+  std::int64_t least_kib, most_kib;
+  std::uint32_t ring;
+};
+
+DefaultChunks default_chunks(const ParsedOptions& parsed, const TransportChoice& transport) {
+  if (parsed.gpu_transfer != GpuTransfer::kOff) return {1024, 1024, 4};
+  if (transport.kind == TransportKind::kP2p) return {64, 1024, 4};
+  return transport.shared_memory ? DefaultChunks{64, 256, 2} : DefaultChunks{256, 1024, 4};
 }
 
 }  // namespace
 
-std::int64_t chunk_elements(const SessionOptions& options, const ParsedOptions& parsed, const ShardMap& map,
-                            TransportKind transport) {
-  const auto kib =
-      options.chunk_kib > 0
-          ? std::int64_t{options.chunk_kib}
-          : default_chunk_kib(parsed, wire_places(parsed.wire, map.largest_shard()) * kFloatBytes, transport);
+Chunking choose_chunking(const SessionOptions& options, const ParsedOptions& parsed, const ShardMap& map,
+                         const TransportChoice& transport) {
+  constexpr std::int64_t kChunks = 16;
+  const auto defaults = default_chunks(parsed, transport);
+  const auto shard_kib = wire_places(parsed.wire, map.largest_shard()) * kFloatBytes / 1024;
+  const auto kib = options.chunk_kib > 0 ? std::int64_t{options.chunk_kib}
+                                         : std::clamp(shard_kib / kChunks, defaults.least_kib, defaults.most_kib);
   const auto lines = std::max<std::int64_t>(1, (map.largest_shard() + kLineElements - 1) / kLineElements);
   const std::int64_t values_per_place = parsed.wire == WireFormat::kFp32 ? 1 : 2;
-  return std::min(kib * 1024 / kFloatBytes * values_per_place, lines * kLineElements);
+  return {.elements = std::min(kib * 1024 / kFloatBytes * values_per_place, lines * kLineElements),
+          .ring = options.ring > 0 ? options.ring : defaults.ring};
 }
 
 DataLayout make_layout(const SessionOptions& options, const ParsedOptions& parsed, const ShardMap& map,
-                       TransportKind transport, std::uint32_t workers) {
+                       const Chunking& chunking, std::uint32_t workers) {
   DataLayout layout;
   for (std::uint32_t m = 0; m < map.servers(); ++m)
     layout.shard_elements.push_back(wire_places(parsed.wire, map.shard_size(ServerIndex{m})));
-  layout.chunk_elements = wire_places(parsed.wire, chunk_elements(options, parsed, map, transport));
-  layout.ring = options.ring;
+  layout.chunk_elements = wire_places(parsed.wire, chunking.elements);
+  layout.ring = chunking.ring;
   layout.workers = workers;
   layout.keys = options.pslite_keys;
   return layout;

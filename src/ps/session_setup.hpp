@@ -53,12 +53,16 @@ TransportChoice share_choice(const Roles& roles, const TransportChoice& own);
 /// Collective over roles.job: makes the folder of this run and returns its path on all ranks.
 std::string claim_run_dir(const Roles& roles, const SessionOptions& options);
 
+struct Chunking {
+  std::int64_t elements = 0;  ///< of one chunk of a push: even, and no more than the largest shard needs
+  std::uint32_t ring = 0;     ///< slots per worker and server
+};
+/// As asked, else by the shard and by what moves it.
+Chunking choose_chunking(const SessionOptions& options, const ParsedOptions& parsed, const ShardMap& map,
+                         const TransportChoice& transport);
 /// In places of the wire's format.
 DataLayout make_layout(const SessionOptions& options, const ParsedOptions& parsed, const ShardMap& map,
-                       TransportKind transport, std::uint32_t workers);
-/// Elements of one chunk of a push: even, and no more than the largest shard needs.
-std::int64_t chunk_elements(const SessionOptions& options, const ParsedOptions& parsed, const ShardMap& map,
-                            TransportKind transport);
+                       const Chunking& chunking, std::uint32_t workers);
 std::int64_t window_bytes(const DataLayout& layout, std::uint32_t server);
 /// Whether this server's shard is small enough for the control messages.
 bool travels_inline(const SessionOptions& options, const ShardMap& map, ServerIndex server);

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "fluentps/types.hpp"
 
@@ -18,6 +19,8 @@ struct WorkerCall {
 
 /// Throws UsageError: before initialize, or another length.
 void require_call(const WorkerCall& call);
+/// Throws UsageError where push_pull was given buffers that overlap: weights may arrive while the update is sent.
+void require_apart(WorkerIndex index, std::span<const float> update, std::span<const float> weights);
 /// Throws UsageError where initialize was called before.
 void require_first_initialize(WorkerIndex index, bool initialized);
 

@@ -78,13 +78,14 @@ void WorkerClient::pull(std::span<float> weights) {
 }
 
 void WorkerClient::push_pull(std::span<const float> update, std::span<float> weights) {
+  require_ready(update.size(), "push_pull");
+  require_ready(weights.size(), "push_pull");
+  require_apart(options_.index, update, weights);
   if (options_.central || options_.keys) {
     push(update);
     pull(weights);
     return;
   }
-  require_ready(update.size(), "push_pull");
-  require_ready(weights.size(), "push_pull");
   transfer_ = {};
   for (auto& lane : lanes_) lane.begin_pull();
   aim(weights);
@@ -141,13 +142,8 @@ void WorkerClient::send_update(std::span<const float> update, MessageKind kind, 
 
 /// Until the update may be changed: on a one-sided transport it may be already.
 void WorkerClient::await_puts() {
-  const auto begin_ns = clock_.now_ns();
-  while (!data_.puts_finished()) {
-    const auto now_ns = clock_.now_ns();
-    if (const auto message = port_.receive(now_ns + kLookAtPuts_ns)) on_message(*message);
-    if (options_.poll) options_.poll();
-    if (now_ns - begin_ns >= options_.abort_ns) give_up("its push to be received", now_ns - begin_ns);
-  }
+  auto wait = begin_wait("its push to be received");
+  while (!data_.puts_finished()) hear(wait, kLookAtPuts_ns);
 }
 
 /// One chunk to every server that has a free slot: first all puts, then their completion, so the puts overlap.
@@ -233,18 +229,6 @@ void WorkerClient::announce_chunk(ServerIndex server, MessageKind kind, std::uin
   port_.send(server.value, header, std::as_bytes(std::span(gathered_)));
 }
 
-void WorkerClient::request_pull() {
-  const auto begin_ns = clock_.now_ns();
-  for (std::uint32_t k = 0; k < map_.servers(); ++k) {
-    auto& lane = lanes_[visit(k).value];
-    lane.begin_pull();
-    lane.request_ns = clock_.now_ns();
-    data_.send_keys(visit(k));
-    port_.send(visit(k).value, {.kind = MessageKind::kPull, .iteration = next_iteration_ - 1});
-  }
-  transfer_.push_ns += clock_.now_ns() - begin_ns;  // keys are put as values are
-}
-
 void WorkerClient::ask_scheduler() {
   if (!options_.central || next_iteration_ == options_.first_iteration) return;
   const auto begin_ns = clock_.now_ns();
@@ -258,106 +242,34 @@ void WorkerClient::ask_scheduler() {
   transfer_.wait_ns += clock_.now_ns() - begin_ns;
 }
 
-/// Weights of a server are fetched from its answer on, while others still hold theirs back. Only when all have answered
-/// is a transfer waited for: with a wait at each answer, all workers would read the server that advances first
-/// together, then the second, each time at the speed of one server's link.
-void WorkerClient::await_pull(std::span<float> weights) {
-  aim(weights);
-  transfer_.staleness = 0;
-  transfer_.delayed_total = 0;
-  const auto begin_ns = clock_.now_ns();
-  const auto all_answered = [this] {
-    return std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.reading || lane.pulled; });
-  };
-  for (read_granted(); !all_answered(); read_granted()) await_message("the answer to its pull");
-  const auto answered_ns = clock_.now_ns();
-  for (std::uint32_t k = 0; k < map_.servers(); ++k)
-    if (lanes_[visit(k).value].reading) finish_lane(visit(k));
-  if (!target_.empty()) weights_mirror_->finish();
-  transfer_.wait_ns += answered_ns - begin_ns - reading_ns_;
-  transfer_.pull_ns += clock_.now_ns() - answered_ns + std::exchange(reading_ns_, 0);
-  transfer_.bytes += moved_bytes(weights.size(), true);
-  for (const auto& lane : lanes_) {
-    transfer_.staleness = std::max(transfer_.staleness, next_iteration_ - 1 - lane.v);
-    transfer_.delayed_total += lane.delayed_total;
-  }
-  into_ = target_ = {};
-}
-
-/// Starts the gets of all servers that have answered. A server that wants to hear of their end may hold others back
-/// until then, so it hears at once.
-void WorkerClient::read_granted() {
-  for (std::uint32_t k = 0; k < map_.servers(); ++k) {
-    const auto server = visit(k);
-    auto& lane = lanes_[server.value];
-    if (!lane.granted) continue;
-    read_until(server, lane.chunks);
-    lane.granted = false;
-    lane.reading = true;
-  }
-  for (std::uint32_t k = 0; k < map_.servers(); ++k) {
-    const auto& lane = lanes_[visit(k).value];
-    if (lane.reading && (lane.read_inline || lane.ack_wanted)) finish_lane(visit(k));
-  }
-}
-
-/// Starts the gets of this server's chunks before `chunk`, where they have not been started: one get for each message,
-/// as they are offered.
-void WorkerClient::read_until(ServerIndex server, std::uint32_t chunk) {
-  auto& lane = lanes_[server.value];
-  if (chunk <= lane.read || lane.read_inline) return;
-  const auto begin_ns = clock_.now_ns();
-  const auto first = lane.read * options_.chunk_elements;
-  const auto end = std::min(chunk * options_.chunk_elements, map_.shard_size(server));
-  lane.read = chunk;
-  parts_.clear();
-  if (options_.wire != WireFormat::kFp32) {
-    parts_.emplace_back(lane.packed);
-  } else {
-    for (const auto& piece : map_.pieces(server, first, end - first))
-      parts_.push_back(into_.subspan(static_cast<std::size_t>(piece.offset), static_cast<std::size_t>(piece.count)));
-  }
-  data_.get(server, first, parts_);
-  reading_ns_ += clock_.now_ns() - begin_ns;
-}
-
-void WorkerClient::finish_lane(ServerIndex server) {
-  auto& lane = lanes_[server.value];
-  if (!lane.read_inline) data_.complete_gets(server);
-  if (!lane.read_inline && options_.wire != WireFormat::kFp32) scatter_packed(server);
-  if (!target_.empty())
-    for (const auto& slice : map_.slices(server)) weights_mirror_->start_writing(target_, slice.offset, slice.count);
-  if (lane.ack_wanted) port_.send(server.value, {.kind = MessageKind::kPullDone, .iteration = next_iteration_ - 1});
-  lane.reading = false;
-  lane.pulled = true;
-  if (trace_ == nullptr || next_iteration_ == options_.first_iteration) return;
-  trace_->add(trace::WorkerPullRow{.iteration = static_cast<std::uint32_t>(next_iteration_ - 1),
-                                   .server = static_cast<std::uint16_t>(server.value),
-                                   .request_ns = static_cast<std::uint64_t>(lane.request_ns),
-                                   .grant_ns = static_cast<std::uint64_t>(lane.grant_ns),
-                                   .done_ns = static_cast<std::uint64_t>(clock_.now_ns()),
-                                   .v = static_cast<std::uint32_t>(lane.v)});
+WorkerClient::Wait WorkerClient::begin_wait(const char* what) const {
+  const auto now_ns = clock_.now_ns();
+  return {.what = what, .begin_ns = now_ns, .now_ns = now_ns, .report_ns = now_ns + options_.stall_ns};
 }
 
 void WorkerClient::await_message(const char* what) {
-  const auto begin_ns = clock_.now_ns();
-  auto report_ns = begin_ns + options_.stall_ns;
-  auto now_ns = begin_ns;
-  while (true) {
-    if (const auto message = port_.receive(now_ns + kLookAround_ns)) {
-      on_message(*message);
-      return;
-    }
-    now_ns = clock_.now_ns();
-    if (options_.poll) options_.poll();
-    if (trace_ != nullptr) trace_->maybe_flush(now_ns);
-    if (now_ns - begin_ns >= options_.abort_ns) give_up(what, now_ns - begin_ns);
-    if (now_ns < report_ns) continue;
-    report_ns = now_ns + options_.stall_ns;
-    const auto text = fmt::format("stall: {} has waited {:.1f} s for {} ({})\n", options_.name,
-                                  static_cast<double>(now_ns - begin_ns) * 1e-9, what, missing_servers());
-    std::fputs(text.c_str(), stderr);
+  auto wait = begin_wait(what);
+  while (!hear(wait, kLookAround_ns)) {
   }
+}
+
+/// Handles one message, if any comes within `look_ns`. Where none does: the rest of what a rank has to look after.
+bool WorkerClient::hear(Wait& wait, std::int64_t look_ns) {
+  if (const auto message = port_.receive(wait.now_ns + look_ns)) {
+    on_message(*message);
+    return true;
+  }
+  wait.now_ns = clock_.now_ns();
+  if (options_.poll) options_.poll();
+  if (trace_ != nullptr) trace_->maybe_flush(wait.now_ns);
+  const auto waited_ns = wait.now_ns - wait.begin_ns;
+  if (waited_ns >= options_.abort_ns) give_up(wait.what, waited_ns);
+  if (wait.now_ns < wait.report_ns) return false;
+  wait.report_ns = wait.now_ns + options_.stall_ns;
+  const auto text = fmt::format("stall: {} has waited {:.1f} s for {} ({})\n", options_.name,
+                                static_cast<double>(waited_ns) * 1e-9, wait.what, missing_servers());
+  std::fputs(text.c_str(), stderr);
+  return false;
 }
 
 std::string WorkerClient::missing_servers() const {
@@ -397,37 +309,6 @@ void WorkerClient::on_message(const Message& message) {
       throw ProtocolError(fmt::format("{} got a {} from server {}, which only workers send", options_.name,
                                       to_string(message.header.kind), message.peer));
   }
-}
-
-void WorkerClient::on_grant(const Message& message) {
-  auto& lane = lanes_[message.peer];
-  const auto& header = message.header;
-  lane.granted = true;
-  lane.grant_ns = clock_.now_ns();
-  lane.v = header.v;
-  lane.delayed_total = header.delayed_total;
-  if (header.stop_at > 0) stop_at_ = header.stop_at;
-  if ((header.flags & kStopWanted) != 0) request_stop();
-  lane.ack_wanted = (header.flags & kAckWanted) != 0;
-  if ((header.flags & kDelayed) != 0) ++transfer_.delayed;
-  lane.read_inline = options_.inline_data[message.peer];
-  if (lane.read_inline) scatter_inline(ServerIndex{message.peer}, message.payload);
-}
-
-void WorkerClient::scatter_inline(ServerIndex server, std::span<const std::byte> payload) {
-  if (static_cast<std::int64_t>(payload.size()) != map_.shard_size(server) * std::int64_t{sizeof(float)})
-    throw ProtocolError(fmt::format("server {} answered with {} bytes; its shard has {} elements", server.value,
-                                    payload.size(), map_.shard_size(server)));
-  for (const auto& slice : map_.slices(server))
-    std::memcpy(into_.data() + slice.offset, payload.data() + slice.shard_offset * std::int64_t{sizeof(float)},
-                static_cast<std::size_t>(slice.count) * sizeof(float));
-}
-
-void WorkerClient::scatter_packed(ServerIndex server) {
-  gathered_.resize(static_cast<std::size_t>(map_.shard_size(server)));
-  unpack(options_.wire, lanes_[server.value].packed, gathered_);
-  for (const auto& slice : map_.slices(server))
-    std::copy_n(gathered_.begin() + slice.shard_offset, slice.count, into_.begin() + slice.offset);
 }
 
 }  // namespace fluentps

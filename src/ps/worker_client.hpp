@@ -92,27 +92,38 @@ class WorkerClient final : public Worker {
     }
   };
 
+  /// A wait under way.
+  struct Wait {
+    const char* what;
+    std::int64_t begin_ns;
+    std::int64_t now_ns;     ///< when it was last looked at
+    std::int64_t report_ns;  ///< when it is worth a word to the user
+  };
+
   void require_ready(std::size_t size, const char* call) const;
   void send_update(std::span<const float> update, MessageKind kind, std::uint16_t last_flags);
   void await_puts();
   bool send_round(std::span<const float> values, MessageKind kind, std::uint16_t last_flags);
   void put_chunk(ServerIndex server, std::span<const float> values);
   void put_packed(ServerIndex server, std::span<const float> values, std::int64_t first, std::int64_t count);
-  void scatter_packed(ServerIndex server);
   void announce_chunk(ServerIndex server, MessageKind kind, std::uint16_t last_flags, std::span<const float> values);
-  void request_pull();
   void ask_scheduler();
-  void await_pull(std::span<float> weights);
+  Wait begin_wait(const char* what) const;
+  bool hear(Wait& wait, std::int64_t look_ns);
   void await_message(const char* what);
   void on_message(const Message& message);
-  void on_grant(const Message& message);
-  void read_until(ServerIndex server, std::uint32_t chunk);
-  void read_granted();
-  void scatter_inline(ServerIndex server, std::span<const std::byte> payload);
-  void finish_lane(ServerIndex server);
   [[noreturn]] void give_up(const char* what, std::int64_t waited_ns) const;
   std::string missing_servers() const;
   ServerIndex visit(std::uint32_t k) const;
+  // worker_read.cpp
+  void request_pull();
+  void await_pull(std::span<float> weights);
+  void on_grant(const Message& message);
+  void read_until(ServerIndex server, std::uint32_t chunk);
+  void read_granted();
+  void finish_lane(ServerIndex server);
+  void scatter_inline(ServerIndex server, std::span<const std::byte> payload);
+  void scatter_packed(ServerIndex server);
   // worker_buffers.cpp
   bool passes_host(const float* buffer) const;
   std::span<const float> source(std::span<const float> values);

@@ -164,6 +164,7 @@ TEST_P(LocalGroupTest, MisuseIsRefusedByNameOnEveryMember) {
     worker.initialize(w);
     EXPECT_THROW(worker.push(short_one), UsageError);
     EXPECT_THROW(worker.pull(short_one), UsageError);
+    EXPECT_THROW(worker.push_pull(w, w), UsageError) << "overlapping buffers";
     EXPECT_THROW(worker.initialize(w), UsageError);
   });
 }

@@ -189,7 +189,11 @@ TEST_P(SessionTest, MisuseIsRefusedByName) {
     EXPECT_THROW(worker.push(short_one), UsageError);
     EXPECT_THROW(worker.pull(short_one), UsageError);
     EXPECT_THROW(worker.initialize(w), UsageError);
-    worker.push_pull(w, short_one.empty() ? w : w);
+    EXPECT_THROW(worker.push_pull(w, w), UsageError) << "overlapping buffers";
+    std::vector<float> two(150, 0.0F);
+    EXPECT_THROW(worker.push_pull(std::span(two).first(100), std::span(two).last(100)), UsageError);
+    std::vector<float> both(200, 0.0F);
+    EXPECT_NO_THROW(worker.push_pull(std::span(both).first(100), std::span(both).last(100)));
   });
 }
 
@@ -207,8 +211,8 @@ TEST_P(SessionTest, BadOptionsAreRefusedOnAllRanksAlike) {
   EXPECT_NE(refused(bad).find("--servers must be 1 to"), std::string::npos);
   EXPECT_NE(refused(options("spp:s=3", 100)).find("ssp"), std::string::npos);
   bad = options("asp", 100);
-  bad.ring = 0;
-  EXPECT_NE(refused(bad).find("--ring"), std::string::npos);
+  bad.stall_s = 0;
+  EXPECT_NE(refused(bad).find("--stall-s"), std::string::npos);
   bad = options("asp", 100);
   if (rank() == ranks() - 1) bad.chunk_kib = 8;
   EXPECT_NE(refused(bad).find("differs"), std::string::npos) << "one rank has another configuration";

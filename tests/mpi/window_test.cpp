@@ -2,6 +2,7 @@
 #include "net/window.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
@@ -37,6 +38,11 @@ TEST_F(WindowTest, PutIsVisibleAfterFlushAndMessage) {
         ASSERT_EQ(window.memory()[static_cast<std::size_t>(r * 100 + k)], static_cast<std::byte>(r + 1));
   }
   MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST_F(WindowTest, RanksOfOneNodeShareMemoryUnlessComponentsAreChosen) {
+  const Window window(MPI_COMM_WORLD, own_bytes(), "test");
+  EXPECT_EQ(window.shared(), std::getenv("OMPI_MCA_osc") == nullptr);
 }
 
 TEST_F(WindowTest, MemoryBeginsOnACacheLine) {

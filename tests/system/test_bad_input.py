@@ -50,7 +50,7 @@ def test_impossible_server_counts(tmp_path, servers):
     (["--iterations", "ten"], ["--iterations", "ten"]),
     (["--servers", "-1"], ["--servers", "-1"]),
     (["--servers", "two"], ["servers", "two"]),
-    (["--ring", "0"], ["--ring", "0"]),
+    (["--ring", "-1"], ["--ring", "-1"]),
     (["--model", "lenett"], ["lenett", "lenet"]),
     (["--nonsense", "1"], ["nonsense"]),
     (["stray"], ["positional"]),

@@ -106,9 +106,10 @@ po::options_description transport_options(SessionOptions& s) {
   group.add_options()("transport", field(s.transport),
                       "auto (self-test, then rma or p2p), rma (one-sided), p2p (two-sided)")(
       "chunk-kib", field(s.chunk_kib),
-      "of one transfer; smaller overlaps more, larger costs fewer messages; 0: a 16th of a shard, 256 to 1024, "
-      "over p2p 64 to 1024")(  //
-      "ring", field(s.ring), "chunks in flight per worker and server; a server holds workers x ring chunks")(
+      "of one transfer; smaller overlaps more, larger costs fewer messages; 0: a 16th of a shard, 64 to 256 on one "
+      "node, 256 to 1024 between nodes, over p2p 64 to 1024")(  //
+      "ring", field(s.ring),
+      "chunks in flight per worker and server; a server holds workers x ring chunks; 0: 2 on one node, else 4")(
       "wire", field(s.wire), "how numbers travel: fp32, bf16, fp16 (half the bytes); servers keep float32")(
       "gpu-transfer", field(s.gpu_transfer),
       "off; or shards on the servers' GPUs, a GPU a rank: direct (MPI moves device memory), staged (through the host), "
