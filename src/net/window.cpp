@@ -35,11 +35,12 @@ MPI_Win allocate_shared(MPI_Comm comm, std::int64_t bytes, std::byte*& base) {
 #ifndef FLUENTPS_SIMULATED  // ranks of a simulated cluster are on nodes of their own, in one process
   int ranks = 0;
   FLUENTPS_MPI(MPI_Comm_size(comm, &ranks));
-  if (Comm::split_node(comm).size() < ranks) return window;
+  const auto node = Comm::split_node(comm);  // returns errors, in the order of comm
+  if (node.size() < ranks) return window;
   MPI_Info info = MPI_INFO_NULL;
   FLUENTPS_MPI(MPI_Info_create(&info));
   FLUENTPS_MPI(MPI_Info_set(info, "alloc_shared_noncontig", "true"));  // else pages are shared by neighbours
-  const int code = MPI_Win_allocate_shared(static_cast<MPI_Aint>(bytes), 1, info, comm, &base, &window);
+  const int code = MPI_Win_allocate_shared(static_cast<MPI_Aint>(bytes), 1, info, node.get(), &base, &window);
   MPI_Info_free(&info);
   if (code != MPI_SUCCESS) return MPI_WIN_NULL;
 #endif
