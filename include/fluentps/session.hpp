@@ -65,7 +65,8 @@ struct SessionOptions {
   /// Of one transfer; smaller overlaps more, larger costs fewer messages. 0: a 16th of the largest shard, 64 to 256 in
   /// the memory of one node, 256 to 1024 over rma between nodes, 64 to 1024 over p2p; with gpu_transfer 1024.
   std::uint32_t chunk_kib = 0;
-  /// Chunks in flight per worker and server; a server holds workers x ring chunks. 0: 2 in the memory of one node, else 4.
+  /// Chunks in flight per worker and server; a server holds workers x ring chunks. 0: 2 in the memory of one node,
+  /// else 4.
   std::uint32_t ring = 0;
   std::string wire = "fp32";  ///< fp32 | bf16 | fp16: how numbers travel; servers keep float32
   bool pslite_keys = false;   ///< move a 64-bit key with every float32, as the published PS-Lite baseline does

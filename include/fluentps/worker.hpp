@@ -50,7 +50,8 @@ class Worker {
   /// The weights after the own last push, as soon as every server's condition allows. All own pushes are included
   /// (softsync, which applies pushes in groups, excepted).
   virtual void pull(std::span<float> weights) = 0;
-  /// push and pull in one exchange: one message less per server. Throws UsageError where `update` and `weights` overlap.
+  /// push and pull in one exchange: one message less per server. Throws UsageError where `update` and `weights`
+  /// overlap.
   virtual void push_pull(std::span<const float> update, std::span<float> weights) = 0;
   /// The learning rate of the pushes from now on; heard only by an optimizer on the server.
   virtual void set_lr(double lr) = 0;

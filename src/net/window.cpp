@@ -28,8 +28,8 @@ std::vector<std::int64_t> gather(MPI_Comm comm, std::int64_t own) {
 }
 
 /// Memory that the ranks of one node share moves by plain copies, and its flush is a fence, where osc rdma's enters
-/// MPI's progress and gives the core away: 3.4 MB, 2 servers, 4 workers on 2 cores: 6 % more iterations. Null on several
-/// nodes, and where the user's choice of one-sided components leaves none for it.
+/// MPI's progress and gives the core away: 3.4 MB, 2 servers, 4 workers on 2 cores: 6 % more iterations. Null on
+/// several nodes, and where the user's choice of one-sided components leaves none for it.
 MPI_Win allocate_shared(MPI_Comm comm, std::int64_t bytes, std::byte*& base) {
   MPI_Win window = MPI_WIN_NULL;
 #ifndef FLUENTPS_SIMULATED  // ranks of a simulated cluster are on nodes of their own, in one process

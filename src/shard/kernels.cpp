@@ -35,7 +35,8 @@ FLUENTPS_CLONES void apply_loop(float* __restrict w, const float* __restrict u, 
 }
 
 template <typename... Terms>
-inline __attribute__((always_inline)) void apply_terms(float* __restrict w, float scale, std::size_t n, Terms... terms) {
+inline __attribute__((always_inline)) void apply_terms(float* __restrict w, float scale, std::size_t n,
+                                                       Terms... terms) {
   const elementwise::ApplySum f{scale};
 #pragma GCC ivdep
   for (std::size_t j = 0; j < n; ++j) f(w[j], terms[j]...);

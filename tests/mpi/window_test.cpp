@@ -71,6 +71,8 @@ TEST_F(WindowTest, OutOfBoundsIsRefusedWithRankAndLimitAndMovesNothing) {
   Window window(MPI_COMM_WORLD, own_bytes(), "test");
   std::vector<std::byte> ten(10, std::byte{1});
   std::vector<std::byte> none;
+  std::fill(window.memory().begin(), window.memory().end(), std::byte{0});
+  MPI_Barrier(MPI_COMM_WORLD);
   // At the end, one past, far past, negative; nothing at the end is fine, nothing past it is not.
   for (const std::int64_t offset : {kBytes, kBytes - 9, std::int64_t{1} << 40, std::int64_t{-1}}) {
     EXPECT_THROW(window.put(target(), offset, ten), RangeError) << offset;

@@ -1,10 +1,9 @@
 /// Whether MPI yields, as its own settings say.
-#include "net/mpi_yield.hpp"
-
 #include <cstdlib>
 #include <string_view>
 
 #include "mpi_test.hpp"
+#include "net/mpi_yield.hpp"
 
 namespace fluentps::test {
 

@@ -50,8 +50,8 @@ double timed_by(const Roles& roles, bool mine, int repeat, const std::function<v
 }
 
 /// Seconds of a step of all ranks for which `mine` holds at once: the time in which the last of them has made `repeat`,
-/// a batch at a time, divided. A rank's own steps say less where ranks share a core: while it has the core it makes them
-/// as if it were alone.
+/// a batch at a time, divided. A rank's own steps say less where ranks share a core: while it has the core it makes
+/// them as if it were alone.
 double timed_together(const Roles& roles, bool mine, int repeat, const std::function<void()>& step) {
   constexpr int kBatches = 5;
   const int batch = std::max(1, repeat / kBatches);
