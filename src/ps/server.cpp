@@ -7,15 +7,10 @@
 
 #include "fluentps/error.hpp"
 #include "net/simulated.hpp"
+#include "ps/chunks.hpp"
 
 namespace fluentps {
 namespace {
-
-std::uint32_t chunks_of(std::size_t elements, std::int64_t chunk_elements) {
-  // An empty shard is pushed too, as one empty chunk: its clock moves like the others'.
-  const auto chunk = static_cast<std::size_t>(std::max<std::int64_t>(chunk_elements, 1));
-  return static_cast<std::uint32_t>(std::max<std::size_t>(1, (elements + chunk - 1) / chunk));
-}
 
 std::unique_ptr<ShardPath> make_path(const ServerOptions& options, ServerData& data) {
   const auto exposed = data.weights();
@@ -61,7 +56,7 @@ Server::Server(const ServerOptions& options, const SyncPlan& plan, ControlPort& 
       trace_(trace),
       path_(make_path(options, data)),
       weights_(path_->weights()),
-      chunks_(chunks_of(weights_.size(), options.chunk_elements)),
+      chunks_(chunk_count(static_cast<std::int64_t>(weights_.size()), options.chunk_elements)),
       controller_(options.controller, plan, options.index),
       ordered_(path_->memory(), weights_, options.controller.workers, chunks_, options.chunk_elements, chunks_to_hold(),
                commit(1)),

@@ -83,10 +83,15 @@ void Session::Impl::choose() {
   choice = share_choice(roles, choice);
 }
 
-void Session::Impl::set_up_data_plane() {
+/// Who moves the data, in what pieces, and where they lie.
+void Session::Impl::lay_out() {
   choose();
   chunking = choose_chunking(options, parsed, *map, choice);
   layout = make_layout(options, parsed, *map, chunking, parties().worker_count());
+}
+
+void Session::Impl::set_up_data_plane() {
+  lay_out();
   open_gpu();
   const bool direct = gpu.kind == GpuTransfer::kDirect;
   const bool one_sided = choice.kind == TransportKind::kRma;
@@ -212,9 +217,7 @@ void Session::Impl::leave() {
 }
 
 std::string Session::Impl::preflight() {
-  choose();
-  chunking = choose_chunking(options, parsed, *map, choice);
-  layout = make_layout(options, parsed, *map, chunking, parties().worker_count());
+  lay_out();
   const bool exposes = is_server() && choice.kind == TransportKind::kRma;
   const auto facts = look_at_node(roles, exposes ? window_bytes(layout, roles.index) : 0);
   agree(roles.job.get(), [&] { require_room(facts, roles.hosts[static_cast<std::size_t>(roles.job.rank())]); });

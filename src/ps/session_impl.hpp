@@ -31,6 +31,7 @@ struct Session::Impl {
   std::string preflight();
   void set_up_groups();
   void choose();
+  void lay_out();
   void set_up_data_plane();
   void set_up_trace();
   void make_server();

@@ -143,7 +143,7 @@ TransportChoice share_choice(const Roles& roles, const TransportChoice& own) {
   TransportChoice choice = own;
   choice.kind = parse_transport(broadcast(roles.job.get(), std::string(to_string(own.kind)), root));
   choice.reason = broadcast(roles.job.get(), own.reason, root);
-  choice.shared_memory = !broadcast(roles.job.get(), std::string(own.shared_memory ? "y" : ""), root).empty();
+  FLUENTPS_MPI(MPI_Bcast(&choice.shared_memory, 1, MPI_CXX_BOOL, root, roles.job.get()));
   return choice;
 }
 

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <utility>
 
 #include "fluentps/error.hpp"
 #include "net/simulated.hpp"
+#include "ps/chunks.hpp"
 #include "ps/worker_call.hpp"
 
 namespace fluentps {
@@ -32,8 +32,7 @@ WorkerClient::WorkerClient(const WorkerOptions& options, const ShardMap& map, Co
   for (std::uint32_t m = 0; m < map.servers(); ++m) {
     const auto elements = map.shard_size(ServerIndex{m});
     lanes_[m].credits = options.ring;
-    lanes_[m].chunks = static_cast<std::uint32_t>(std::max<std::int64_t>(
-        1, (elements + options.chunk_elements - 1) / std::max<std::int64_t>(1, options.chunk_elements)));
+    lanes_[m].chunks = chunk_count(elements, options.chunk_elements);
     reads_ahead_ = reads_ahead_ || lanes_[m].chunks > 1;
     if (options.wire != WireFormat::kFp32)
       lanes_[m].packed.resize(static_cast<std::size_t>(wire_places(options.wire, elements)));

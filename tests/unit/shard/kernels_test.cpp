@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -76,6 +77,8 @@ TEST_P(Kernels, ApplySumIsAddThenApply) {
   Guarded old(GetParam(), 0, 0);
   Guarded t0(GetParam(), 1, 2), t1(GetParam(), 3, 1), t2(GetParam(), 0, 3), t3(GetParam(), 2, 4), t4(GetParam(), 1, 5);
   const std::vector<std::span<const float>> all = {t0.values(), t1.values(), t2.values(), t3.values(), t4.values()};
+  std::vector<std::vector<float>> same;
+  for (const auto& each : all) same.emplace_back(each.begin(), each.end());
   for (std::size_t terms = 2; terms <= all.size(); ++terms) {
     Guarded w(GetParam(), 2, 0);
     apply_sum(w.values(), std::span(all).first(terms), kScale);
@@ -86,6 +89,8 @@ TEST_P(Kernels, ApplySumIsAddThenApply) {
     }
     EXPECT_TRUE(w.guards_intact());
   }
+  for (std::size_t k = 0; k < all.size(); ++k)
+    EXPECT_TRUE(std::equal(all[k].begin(), all[k].end(), same[k].begin())) << "term " << k;
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, Kernels, testing::Values(0, 1, 3, 7, 8, 9, 15, 16, 17, 31, 33, 64, 1001, 100003));
